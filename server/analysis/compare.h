@@ -1,0 +1,30 @@
+/*
+ * Two sets of repeated runs, exactly. Methods: exact Mann-Whitney (unpaired) and exact Wilcoxon
+ * signed-rank (paired, on within-round log ratios) with mid-ranks for ties, Hodges-Lehmann ratio
+ * with the matching exact interval, A12, Benjamini-Hochberg over rows, verdict from interval and
+ * practical threshold. The JSON forms are the contract of `weighbridge stats compare`.
+ */
+#ifndef WB_ANALYSIS_COMPARE_H
+#define WB_ANALYSIS_COMPARE_H
+
+#include "server/base/json.h"
+
+#define WB_ANALYSIS_VERSION 1
+
+/* `stats compare` on one document ({base,new,better,...}, paired {rounds_base,rounds_new}, or
+ * {rows}). *out is owned by the caller. WB_INVALID (the message starts with a JSON pointer) on bad
+ * input. */
+int wb_stats_compare(const wb_json *in, wb_json **out, struct wb_err *err) WB_MUST_CHECK;
+/* `stats adjust`: {p:[]} -> {q:[], rejected:[]}. */
+int wb_stats_adjust(const wb_json *in, wb_json **out, struct wb_err *err) WB_MUST_CHECK;
+
+/* The report of a campaign over its run summaries (array, as wb_store_list gives) and its plan
+ * (as wb_plan_json gives): {arms:[{label, n, runs:{planned, ok, used, noisy, left_out:[{run,
+ * why}]}, metrics:{name:{median, lo, hi, n}}}], contrasts:[{name, arm, against, metric, primary,
+ * ...compare keys, q, sentence}], warnings}. Owned. */
+int wb_campaign_report(const wb_json *plan, const wb_json *summaries, wb_json **out,
+                       struct wb_err *err) WB_MUST_CHECK;
+/* The same as tables for people, at most width columns. */
+void wb_campaign_report_print(const wb_json *report, int width, struct wb_buf *out);
+
+#endif

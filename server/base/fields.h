@@ -1,0 +1,46 @@
+/*
+ * Field tables: one row per key of a map. The same rows check a document, fill a struct, and
+ * (for schemas and help) describe it.
+ */
+#ifndef WB_BASE_FIELDS_H
+#define WB_BASE_FIELDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/base/problems.h"
+
+enum wb_field_type {
+    WB_F_TEXT,     /* char *  ; any scalar text; a JSON number is refused (versions!) */
+    WB_F_NAME,     /* char *  ; [a-z0-9][a-z0-9._-]{0,62} */
+    WB_F_WORD,     /* int     ; index into words */
+    WB_F_INT,      /* int64_t ; 1_000_000 and 10k accepted; [min, max] */
+    WB_F_REAL,     /* double  ; [min, max] */
+    WB_F_BOOL,     /* bool    ; true or false */
+    WB_F_BYTES,    /* int64_t ; 64B, 4KiB, 1MiB, 2GiB, 10kB, plain number = bytes */
+    WB_F_DURATION, /* int64_t ; ns; 500ms, 10s, 5m, 1h */
+    WB_F_PERCENT,  /* double  ; "77%" is 77.0 */
+    WB_F_NODE      /* const struct wb_node * ; borrowed, checked by the caller */
+};
+
+struct wb_field {
+    const char *key;
+    enum wb_field_type type;
+    bool required;
+    size_t offset;            /* of the member in the struct that is filled */
+    double min, max;          /* INT, REAL, BYTES, DURATION (ns), PERCENT; both 0: no bound */
+    const char *const *words; /* WORD: NULL-ended */
+    const char *help;         /* one line for people */
+};
+
+/* Checks that `map` is a map, refuses unknown keys (did you mean), reads each known key into out.
+ * Absent optional keys leave the member as it is (so defaults are set before). `what` names the
+ * map in messages ("workload"). Adds all problems; returns the number added. Strings written to
+ * out are owned by it (an earlier value is freed). */
+int wb_fields_read(const struct wb_node *map, const char *what, const struct wb_field *table,
+                   size_t nrows, void *out, struct wb_problems *p);
+
+/* Frees the TEXT and NAME members of a struct filled by a table. */
+void wb_fields_release(const struct wb_field *table, size_t nrows, void *obj);
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * The command line: one table of subcommands, each a row with its options, from which help is
+ * made and arguments are read. One file per subcommand, thin: read options, call the room that
+ * does the work, print.
+ *
+ * Data goes to stdout, everything else to stderr. `--json` prints exactly one document on stdout,
+ * also for errors: {"error": {"code", "message"}}.
+ */
+#ifndef WB_CLI_CLI_H
+#define WB_CLI_CLI_H
+
+#include <stdbool.h>
+
+#include "server/base/buf.h"
+#include "server/base/err.h"
+#include "server/base/json.h"
+#include "server/base/mem.h"
+
+enum wb_exit {
+    WB_EXIT_OK = 0,
+    WB_EXIT_UNEXPECTED = 1,
+    WB_EXIT_USAGE = 2, /* usage or invalid study */
+    WB_EXIT_SUT = 12,
+    WB_EXIT_INFRA = 13,     /* infra-error, capacity, harness-error, inconsistent */
+    WB_EXIT_NOT_VALID = 14, /* not steady, or no valid run */
+    WB_EXIT_DAMAGE = 15,    /* verify found damage */
+    WB_EXIT_LEFT = 16,      /* something is left, or teardown incomplete */
+    WB_EXIT_UNFIT = 17,     /* doctor: host unfit */
+    WB_EXIT_NOT_FOUND = 21,
+    WB_EXIT_CONFLICT = 22,
+    WB_EXIT_INTERRUPTED = 130
+};
+
+enum wb_opt_type {
+    WB_OPT_FLAG /* bool */,
+    WB_OPT_TEXT /* const char * */,
+    WB_OPT_INT /* int64_t */,
+    WB_OPT_LIST /* struct wb_strv */
+};
+struct wb_opt {
+    const char *name; /* "rounds" for --rounds N or --rounds=N */
+    char letter;      /* 'f' for -f, or 0 */
+    enum wb_opt_type type;
+    size_t offset;    /* of the member in the command's options struct */
+    const char *arg;  /* "N", "DIR"; NULL for flags */
+    int64_t min, max; /* INT */
+    const char *help;
+};
+
+/* What every command gets. */
+struct wb_cli {
+    bool json; /* --json, accepted by every command */
+    bool no_color;
+    int width;               /* of the terminal on stdout */
+    const char *store_path;  /* --store DIR, else WB_STORE, else the user's default */
+    const char *recipes_dir; /* WB_RECIPES, else the installed or source folder */
+    const char *state_dir;   /* campaigns, prefixes, caches: WB_STATE, else beside the store */
+};
+
+struct wb_command {
+    const char *name;
+    const char *args;          /* "STUDY", "REF OTHER..." for the usage line */
+    const char *summary;       /* one line */
+    const char *help;          /* more, may be NULL; ends with \n */
+    const struct wb_opt *opts; /* rows ended by one with name NULL; may be NULL */
+    size_t opts_size;          /* sizeof of the options struct, zeroed before reading */
+    int min_args, max_args;    /* positional; max -1: any number */
+    /* opts: the filled options struct. Returns an exit code. */
+    int (*run)(const struct wb_cli *cli, const void *opts, int argc, char **argv);
+    bool hidden; /* not in the list of `weighbridge help` */
+};
+
+/* server/cli/commands.c: all of them, ended by a row with name NULL. */
+extern const struct wb_command *const wb_commands[];
+
+/* Reports an error once at the edge and gives the exit code that fits its code. */
+int wb_cli_fail(const struct wb_cli *cli, const struct wb_err *err);
+/* Prints one JSON document on stdout and frees it. */
+void wb_cli_print_json(wb_json *j);
+/* Writes a builder to stdout and releases it. */
+void wb_cli_print(struct wb_buf *b);
+
+/* main: picks the command, reads options, runs it. */
+int wb_cli_main(int argc, char **argv);
+
+#endif

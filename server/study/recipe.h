@@ -1,0 +1,83 @@
+/*
+ * A recipe: how one database is installed, configured, started, checked, measured and removed.
+ * A folder: recipe.yaml, steps/, files/, studies/.
+ */
+#ifndef WB_STUDY_RECIPE_H
+#define WB_STUDY_RECIPE_H
+
+#include <stdbool.h>
+
+#include "server/base/mem.h"
+#include "server/base/problems.h"
+#include "server/base/units.h"
+
+/* Steps with fixed names: executables in steps/. stop, clean, unmount and wipe are all tried
+ * whatever fails. */
+enum wb_step {
+    WB_STEP_FETCH, /* fill $WB_CACHE with the artifacts of $WB_VERSION; network allowed here only */
+    WB_STEP_INSTALL,   /* unpack from $WB_CACHE into $WB_PREFIX; offline */
+    WB_STEP_CONFIGURE, /* write $WB_CONFIG_DIR from WB_SETTING_* */
+    WB_STEP_READY,     /* exit 0 ready, 75 not yet, other: failed */
+    WB_STEP_PROBE,     /* {version, build, settings:{name: text}} of the running instance */
+    WB_STEP_MEASURE,   /* {metrics:{name: number}} from the server's side */
+    WB_STEP_STOP,
+    WB_STEP_CLEAN,
+    WB_STEP_UNMOUNT,
+    WB_STEP_WIPE,
+    WB_STEP_COUNT
+};
+const char *wb_step_name(enum wb_step s);
+
+enum wb_param_type { WB_PARAM_TEXT, WB_PARAM_WORD, WB_PARAM_INT, WB_PARAM_BYTES, WB_PARAM_BOOL };
+struct wb_param {
+    char *name;
+    enum wb_param_type type;
+    char *dflt;           /* canonical text of the default */
+    int64_t min, max;     /* INT and BYTES */
+    struct wb_strv words; /* WORD */
+    char *help;
+};
+
+struct wb_recipe_version {
+    char *version;           /* exact text: "7.0.15" */
+    char *source;            /* where from: "distribution" */
+    struct wb_strv packages; /* packages whose files make the prefix, with their own versions pinned
+                                at fetch */
+    char *digest; /* optional pin: sha256 over the fetched artifacts' digests; NULL if recorded at
+                     fetch only */
+};
+
+struct wb_recipe {
+    char *dir; /* absolute folder */
+    char *name, *revision, *summary;
+    char *protocol; /* of wb-load: "resp" */
+    int port;       /* default client port */
+    struct wb_recipe_version *versions;
+    size_t nversions;
+    struct wb_param *params;
+    size_t nparams;
+    struct wb_strv start;     /* argv with {prefix} {config} {data} {log} {port} in it */
+    struct wb_strv start_env; /* NAME=value with the same */
+    struct wb_strv topologies;
+    bool has_step[WB_STEP_COUNT];
+    int64_t step_limit_ns[WB_STEP_COUNT];
+    int64_t memory_min; /* smallest memory share it runs in, bytes */
+    struct wb_strv allowed_differences;
+    char digest[65]; /* sha256 over the folder's files without studies/: recipe content */
+};
+
+/* Reads and checks recipe.yaml in dir. All problems are added to p; NULL then. Free with
+ * wb_recipe_free. */
+struct wb_recipe *wb_recipe_read(const char *dir, struct wb_problems *p);
+const struct wb_recipe_version *wb_recipe_find_version(const struct wb_recipe *r,
+                                                       const char *version);
+const struct wb_param *wb_recipe_find_param(const struct wb_recipe *r, const char *name);
+/* Checks a value of a parameter and gives its canonical text (bytes as a number, bool as yes/no);
+ * caller frees. */
+int wb_param_check(const struct wb_param *p, const char *text, char **canonical,
+                   struct wb_err *err) WB_MUST_CHECK;
+/* Names of the versions, for messages; caller frees. */
+char *wb_recipe_version_list(const struct wb_recipe *r);
+void wb_recipe_free(struct wb_recipe *r);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * The checked study: what a user asked for, complete, with defaults filled in.
+ */
+#ifndef WB_STUDY_STUDY_H
+#define WB_STUDY_STUDY_H
+
+#include "provisioners/forms/form.h"
+#include "server/study/recipe.h"
+
+enum wb_share { WB_SHARE_HOST, WB_SHARE_INSTANCE };
+enum wb_same_limits { WB_LIMITS_SAME, WB_LIMITS_NONE };
+enum wb_network { WB_NETWORK_HOST };
+enum wb_placement_mode { WB_PLACEMENT_SAME_HOST, WB_PLACEMENT_SHARED };
+
+/* How a phase is paced. */
+enum wb_pace {
+    WB_PACE_MAX /* closed loop */,
+    WB_PACE_RATE,
+    WB_PACE_CALIBRATED /* share of the calibration pass */
+};
+
+struct wb_phase {
+    char *name;         /* "load", "max", "latency": unique, a NAME */
+    bool load_only;     /* op: insert, order: sequential; not measured */
+    double get_percent; /* mix; set is the rest */
+    char *keys;         /* key choice of wb-load: "uniform" */
+    int64_t connections, depth, threads;
+    enum wb_pace pace;
+    double rate_per_s;         /* RATE */
+    double calibrated_percent; /* CALIBRATED */
+    char *arrivals;            /* "constant" | "poisson" */
+    int64_t warm_up_ns, for_ns;
+    int64_t timeout_ns;
+};
+
+struct wb_factor {
+    char *name;            /* "form", "cpu_quota", "setting.NAME" */
+    struct wb_strv values; /* canonical texts, in study order */
+};
+
+struct wb_contrast_ask {
+    char *name; /* NULL: made from the arms */
+    char *arm, *against, *metric;
+};
+
+struct wb_validity_limits { /* DESIGN.md section 14; percent unless said */
+    double steal_noisy, steal_invalid;
+    double foreign_noisy, foreign_invalid; /* cores */
+    double canary_noisy, canary_invalid;
+    double throttled_noisy;
+    double client_cpu_noisy, client_cpu_limited;
+    double run_queue_noisy;
+    double errors_noisy, errors_fail;
+};
+
+struct wb_study {
+    char *name;
+    char *source_file; /* NULL when from REST */
+    char *text;        /* the text as given (after profile and -f overrides: see resolved) */
+    struct wb_recipe *recipe;
+    const struct wb_recipe_version *version;
+    char *pool;
+    int64_t database_hosts, load_hosts;
+    struct wb_factor *factors;
+    size_t nfactors;
+    int64_t copies; /* 1, or 2..4 identical arms a, b, ... */
+    char *topology;
+    enum wb_share share;
+    enum wb_same_limits limits;
+    enum wb_network network;
+    enum wb_placement_mode placement;
+    int64_t memory_bytes; /* what the database gets on a host, all instances together when share:
+                             host */
+    int64_t rows, key_bytes, value_bytes;
+    struct wb_phase *phases;
+    size_t nphases;
+    int64_t rounds;
+    uint64_t seed; /* 0 in the file: taken from the kernel when planned, then recorded */
+    struct wb_contrast_ask *contrasts;
+    size_t ncontrasts;
+    double threshold_percent; /* practical threshold of the verdicts, 2 by default */
+    bool accept_noisy;
+    struct wb_validity_limits validity;
+    wb_json *resolved; /* the study after profile and overrides, for the record; owned */
+};
+
+struct wb_study_options {
+    const char *profile;     /* NULL: none */
+    char *const *overrides;  /* "PATH=VALUES" texts, NULL-ended; may be NULL */
+    int64_t rounds;          /* 0: the study's */
+    const char *recipes_dir; /* where recipe names are looked up */
+};
+
+/* Reads, applies profile and overrides, checks everything. All problems at once in p (then NULL).
+ */
+struct wb_study *wb_study_read_file(const char *path, const struct wb_study_options *o,
+                                    struct wb_problems *p);
+/* The same from a tree; file is only for messages and may be NULL. Takes the tree. */
+struct wb_study *wb_study_check(struct wb_node *tree, const char *file,
+                                const struct wb_study_options *o, struct wb_problems *p);
+void wb_study_free(struct wb_study *s);
+
+#endif
