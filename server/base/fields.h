@@ -20,7 +20,8 @@ enum wb_field_type {
     WB_F_BYTES,    /* int64_t ; 64B, 4KiB, 1MiB, 2GiB, 10kB, plain number = bytes */
     WB_F_DURATION, /* int64_t ; ns; 500ms, 10s, 5m, 1h */
     WB_F_PERCENT,  /* double  ; "77%" is 77.0 */
-    WB_F_NODE      /* const struct wb_node * ; borrowed, checked by the caller */
+    WB_F_NODE,     /* const struct wb_node * ; borrowed, checked by the caller */
+    WB_F_REFUSED /* nothing; a key of the language that cannot be used yet: `help` says what can */
 };
 
 struct wb_field {
@@ -39,6 +40,9 @@ struct wb_field {
  * out are owned by it (an earlier value is freed). */
 int wb_fields_read(const struct wb_node *map, const char *what, const struct wb_field *table,
                    size_t nrows, void *out, struct wb_problems *p);
+
+/* True for [a-z0-9][a-z0-9._-]{0,62}. */
+bool wb_is_name(const char *s);
 
 /* Frees the TEXT and NAME members of a struct filled by a table. */
 void wb_fields_release(const struct wb_field *table, size_t nrows, void *obj);

@@ -53,7 +53,8 @@ struct wb_node *wb_node_new(enum wb_node_kind kind, const char *text, int line);
 void wb_node_add(struct wb_node *parent, const char *key, struct wb_node *child); /* takes child */
 struct wb_node *wb_node_get(const struct wb_node *map, const char *key); /* borrowed or NULL */
 /* Replaces (or adds) the value at a dotted path of map keys, making maps on the way. A literal
- * key with dots ("setting.maxmemory" under factors) wins over a walk. Takes value. */
+ * key with dots ("setting.maxmemory" under factors) wins over a walk; in a list a part is an index
+ * or the `name` of an item. Takes value, also on failure. */
 int wb_node_put(struct wb_node *root, const char *dotted, struct wb_node *value,
                 struct wb_err *err) WB_MUST_CHECK;
 struct wb_node *wb_node_copy(const struct wb_node *n);

@@ -27,6 +27,9 @@ void wb_problem(struct wb_problems *p, const struct wb_node *at, const char *cod
 /* The same for a key that is missing below `map`. */
 void wb_problem_key(struct wb_problems *p, const struct wb_node *map, const char *key,
                     const char *code, const char *fmt, ...) WB_PRINTF(5, 6);
+/* base/yaml.c: wb_yaml_parse whose error becomes a problem ("syntax", "too-large") with its line;
+ * NULL then. */
+struct wb_node *wb_yaml_check(const char *text, size_t n, struct wb_problems *p);
 /* {ok, errors:[{file,line,pointer,code,message}]}; owned by the caller. */
 wb_json *wb_problems_json(const struct wb_problems *p);
 /* One line each: "file:line: /pointer: message". */
