@@ -207,8 +207,8 @@ static void unknown_key(const struct wb_node *n, const char *what, const struct 
     free(keys);
 }
 
-size_t wb_fields_read(const struct wb_node *map, const char *what, const struct wb_field *table,
-                      size_t nrows, void *out, struct wb_problems *p)
+int wb_fields_read(const struct wb_node *map, const char *what, const struct wb_field *table,
+                   size_t nrows, void *out, struct wb_problems *p)
 {
     size_t before = p->n + p->dropped;
 
@@ -229,7 +229,7 @@ size_t wb_fields_read(const struct wb_node *map, const char *what, const struct 
             wb_problem_key(p, map, table[i].key, "missing", "%s needs %s: %s", what, table[i].key,
                            table[i].help ? table[i].help : type_phrase(table[i].type));
     }
-    return p->n + p->dropped - before;
+    return (int)(p->n + p->dropped - before);
 }
 
 void wb_fields_release(const struct wb_field *table, size_t nrows, void *obj)
