@@ -42,6 +42,12 @@ bool wb_cgroup_exists(const struct wb_cgroup_fs *fs, const char *name);
 /* All pids in the group and below, ascending; caller frees *pids. Absent group: n = 0. */
 int wb_cgroup_pids(const struct wb_cgroup_fs *fs, const char *name, pid_t **pids, size_t *n,
                    struct wb_err *err) WB_MUST_CHECK;
+/* SIGKILLs everything in it, again until empty, for at most limit_ns (WB_TIMEOUT). The group stays.
+ */
+int wb_cgroup_kill(const struct wb_cgroup_fs *fs, const char *name, int64_t limit_ns,
+                   struct wb_err *err) WB_MUST_CHECK;
+/* Removes a group that has neither members nor groups below; leaves any other alone. */
+void wb_cgroup_remove_empty(const struct wb_cgroup_fs *fs, const char *name);
 /* SIGKILLs everything in it, again until empty, for at most limit_ns; then removes the group and
  * those below it. Absent group: 0. */
 int wb_cgroup_destroy(const struct wb_cgroup_fs *fs, const char *name, int64_t limit_ns,

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -157,25 +158,21 @@ static int reap(pid_t pid, const struct wb_child_spec *spec, bool kill_it, int64
 {
     int status = 0, rc = 0;
 
+    /* Both outputs are closed, so it is about to end; one that closed them and lives on is given
+     * what is left of its time. */
     if (!kill_it) {
-        siginfo_t info;
+        WB_AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+        int64_t left = end - wb_now_ns(NULL);
+        int ended = fd < 0 ? 1 : wb_wait(spec->cancel, fd, left, err);
 
-        /* Both outputs are closed, so it is about to end; a child that closed them and lives on
-         * is given what is left of its time. */
-        while (info.si_pid = 0, waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-                                    info.si_pid == 0) {
-            if (wb_now_ns(NULL) >= end) {
-                res->timed_out = true;
-                kill_it = true;
-                rc = wb_fail(err, WB_TIMEOUT, "%s did not end within %.1f s", spec->argv[0],
-                             (double)spec->limit_ns / 1e9);
-                break;
-            }
-            rc = wb_wait(spec->cancel, -1, WB_MS, err);
-            if (rc < 0) {
-                kill_it = true;
-                break;
-            }
+        if (ended == 0) {
+            res->timed_out = true;
+            ended = wb_fail(err, WB_TIMEOUT, "%s did not end within %.1f s", spec->argv[0],
+                            (double)spec->limit_ns / 1e9);
+        }
+        if (ended < 0) {
+            kill_it = true;
+            rc = ended;
         }
     }
     /* The group also holds what the child left behind; nothing of it may stay. */

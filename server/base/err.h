@@ -13,6 +13,12 @@
 #define WB_BASE_ERR_H
 
 #define WB_MUST_CHECK __attribute__((warn_unused_result))
+/* A failure that is deliberately not acted on; say why beside it. */
+#define WB_IGNORE(call)   \
+    do {                  \
+        if ((call) < 0) { \
+        }                 \
+    } while (0)
 #define WB_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
 enum wb_code {
