@@ -1,5 +1,5 @@
 /*
- * SHA-256 and CRC-32C, from OpenSSL (the only file with its headers in server/base).
+ * SHA-256, from OpenSSL (the only file with its headers in server/base).
  */
 #ifndef WB_BASE_DIGEST_H
 #define WB_BASE_DIGEST_H

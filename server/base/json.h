@@ -38,7 +38,8 @@ int wb_json_parse(const char *text, size_t n, wb_json **out, struct wb_err *err)
 int wb_json_read_file(const char *path, size_t max, wb_json **out,
                       struct wb_err *err) WB_MUST_CHECK;
 
-/* Canonical text: sorted keys, no white space, reals with 17 digits; for hashing and storing. */
+/* Canonical text: sorted keys, no white space, reals with the shortest digits that read back as
+ * the same number; for hashing and storing. */
 void wb_json_canonical(const wb_json *j, struct wb_buf *out);
 /* For people and `--json`: two spaces of indent, keys in insertion order, newline at the end. */
 void wb_json_pretty(const wb_json *j, struct wb_buf *out);
@@ -75,7 +76,8 @@ bool wb_json_equal(const wb_json *a, const wb_json *b);
 size_t wb_json_len(const wb_json *j);                      /* members of array or object, else 0 */
 wb_json *wb_json_at(const wb_json *arr, size_t i);         /* borrowed, NULL when outside */
 wb_json *wb_json_get(const wb_json *obj, const char *key); /* borrowed, NULL when absent */
-/* Walks a dotted path ("operations.all.service"); NULL when any part is absent. */
+/* Walks a dotted path ("operations.all.service"); NULL when any part is absent. Keys may have dots
+ * themselves ("metrics.max.throughput.value"): the longest key that is there wins. */
 wb_json *wb_json_path(const wb_json *j, const char *dotted);
 
 /* Object iteration in insertion order: for (it = wb_json_first(o); it; it = wb_json_next(o, it)).
@@ -92,6 +94,8 @@ double wb_json_real_or(const wb_json *obj, const char *key, double dflt); /* int
 bool wb_json_bool_or(const wb_json *obj, const char *key, bool dflt);
 const char *wb_json_string(const wb_json *j); /* text of a string value, else NULL */
 double wb_json_number(const wb_json *j, double dflt);
+int64_t wb_json_integer(const wb_json *j); /* value of an integer, else 0 */
+bool wb_json_is_true(const wb_json *j);
 
 /* Strict readers: absent or of another type is WB_INVALID naming `where` and the key. */
 int wb_json_need_str(const wb_json *obj, const char *where, const char *key, const char **out,

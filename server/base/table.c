@@ -90,8 +90,8 @@ static const char *cell_of(const struct row *r, size_t column)
     return column < r->n ? r->cells[column] : "";
 }
 
-/* Widths that fit the content, then the widest text column made narrower, again until the line
- * fits or every text column is at its least. */
+/* Widths that fit the content; then the widest text column is made narrower (the last of equals,
+ * names stand in front), again until the line fits or every text column is at its least. */
 static void fit(const struct wb_table *t, int width, int *widths)
 {
     int total = (int)(t->ncolumns - 1) * GAP;
@@ -109,7 +109,7 @@ static void fit(const struct wb_table *t, int width, int *widths)
         size_t widest = t->ncolumns;
         for (size_t c = 0; c < t->ncolumns; c++)
             if (t->columns[c].align == WB_LEFT && widths[c] > TEXT_MIN &&
-                (widest == t->ncolumns || widths[c] > widths[widest]))
+                (widest == t->ncolumns || widths[c] >= widths[widest]))
                 widest = c;
         if (widest == t->ncolumns)
             return;

@@ -41,34 +41,30 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* One more digit; false when the number does not fit. */
+static bool push_digit(int64_t *v, char digit)
+{
+    return !__builtin_mul_overflow(*v, 10, v) && !__builtin_add_overflow(*v, digit - '0', v);
+}
+
 /* Reads digits with single '_' between them, and with `fraction` a decimal part, as value =
- * whole * 10^-places. Returns what follows, NULL when it is no such number or has more than 18
- * digits (so that `whole` cannot overflow). */
+ * whole * 10^-places. Returns what follows, NULL when it is no such number or does not fit. */
 static const char *scan_decimal(const char *s, bool fraction, int64_t *whole, int *places)
 {
-    int digits = 0;
-
     *whole = 0;
     *places = 0;
     if (!is_digit(*s))
         return NULL;
-    for (; is_digit(*s) || (*s == '_' && is_digit(s[-1]) && is_digit(s[1])); s++) {
-        if (*s == '_')
-            continue;
-        if (*whole > 0 && ++digits >= 18)
+    for (; is_digit(*s) || (*s == '_' && is_digit(s[-1]) && is_digit(s[1])); s++)
+        if (*s != '_' && !push_digit(whole, *s))
             return NULL;
-        *whole = *whole * 10 + (*s - '0');
-    }
     if (*s != '.')
         return s;
     if (!fraction || !is_digit(s[1]))
         return NULL;
-    for (s++; is_digit(*s); s++) {
-        if (*places >= 9 || ++digits >= 18)
+    for (s++; is_digit(*s); s++)
+        if (++*places > 9 || !push_digit(whole, *s))
             return NULL;
-        *whole = *whole * 10 + (*s - '0');
-        ++*places;
-    }
     return s;
 }
 
