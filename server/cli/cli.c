@@ -1,0 +1,365 @@
+#include "server/cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/file.h"
+#include "server/base/problems.h"
+#include "server/base/table.h"
+#include "server/base/units.h"
+
+#ifndef WB_DATA_DIR
+#define WB_DATA_DIR "/usr/local/share/weighbridge"
+#endif
+
+/* Options that every command takes. */
+struct common {
+    bool json, help, no_color;
+    const char *store;
+};
+static const struct wb_opt common_opts[] = {
+    {"json", 0, WB_OPT_FLAG, offsetof(struct common, json), NULL, 0, 0,
+     "one JSON document on standard output"},
+    {"store", 0, WB_OPT_TEXT, offsetof(struct common, store), "DIR", 0, 0,
+     "the store of records (WB_STORE)"},
+    {"no-color", 0, WB_OPT_FLAG, offsetof(struct common, no_color), NULL, 0, 0,
+     "no colour on a terminal (NO_COLOR)"},
+    {"help", 'h', WB_OPT_FLAG, offsetof(struct common, help), NULL, 0, 0, "this text"},
+    {NULL},
+};
+
+static int say(const struct wb_cli *cli, enum wb_exit rc, const char *code, const char *text)
+{
+    if (cli->json) {
+        wb_json *doc = wb_json_object(), *e = wb_json_object();
+
+        wb_json_set_str(e, "code", code);
+        wb_json_set_str(e, "message", text);
+        wb_json_set(doc, "error", e);
+        wb_cli_print_json(doc);
+    }
+    (void)fprintf(stderr, "weighbridge: %s\n", text);
+    return (int)rc;
+}
+
+int wb_cli_fail(const struct wb_cli *cli, const struct wb_err *err)
+{
+    static const enum wb_exit exits[] = {
+        [WB_INVALID] = WB_EXIT_USAGE,     [WB_NOT_FOUND] = WB_EXIT_NOT_FOUND,
+        [WB_CONFLICT] = WB_EXIT_CONFLICT, [WB_IO] = WB_EXIT_INFRA,
+        [WB_TIMEOUT] = WB_EXIT_INFRA,     [WB_CANCELLED] = WB_EXIT_INTERRUPTED,
+        [WB_PROTOCOL] = WB_EXIT_INFRA,    [WB_LIMIT] = WB_EXIT_USAGE,
+        [WB_UNAVAILABLE] = WB_EXIT_INFRA, [WB_CORRUPT] = WB_EXIT_DAMAGE,
+        [WB_UNSUPPORTED] = WB_EXIT_INFRA,
+    };
+    char text[2 * WB_ERR_TEXT_MAX];
+    enum wb_exit rc =
+        err->code > 0 && (size_t)err->code < WB_LEN(exits) ? exits[err->code] : WB_EXIT_UNEXPECTED;
+
+    return say(cli, rc, wb_code_name(err->code), wb_err_text(err, text, sizeof(text)));
+}
+
+void wb_cli_print_json(wb_json *j)
+{
+    struct wb_buf b = WB_BUF_INIT(256u << 20);
+
+    wb_json_pretty(j, &b);
+    wb_json_free(j);
+    wb_cli_print(&b);
+}
+
+void wb_cli_print(struct wb_buf *b)
+{
+    (void)fwrite(wb_buf_str(b), 1, b->len, stdout);
+    (void)fflush(stdout);
+    wb_buf_release(b);
+}
+
+static const struct wb_opt *find_opt(const struct wb_opt *rows, const char *name, size_t n, char c)
+{
+    for (; rows && rows->name; rows++)
+        if ((name && strlen(rows->name) == n && !strncmp(rows->name, name, n)) ||
+            (!name && rows->letter && rows->letter == c))
+            return rows;
+    return NULL;
+}
+
+/* Where one option's value goes. */
+struct target {
+    const struct wb_opt *row;
+    void *into;
+};
+
+static struct target look_up(const struct wb_command *cmd, void *opts, struct common *common,
+                             const char *name, size_t n, char c)
+{
+    const struct wb_opt *row = find_opt(cmd->opts, name, n, c);
+
+    if (row)
+        return (struct target){row, (char *)opts + row->offset};
+    row = find_opt(common_opts, name, n, c);
+    return (struct target){row, row ? (char *)common + row->offset : NULL};
+}
+
+static int store_value(struct target t, const char *value, struct wb_err *err)
+{
+    switch (t.row->type) {
+    case WB_OPT_FLAG:
+        *(bool *)t.into = true;
+        return 0;
+    case WB_OPT_TEXT:
+        *(const char **)t.into = value;
+        return 0;
+    case WB_OPT_INT:
+        if (wb_parse_int(value, t.row->min, t.row->max, t.into, err) < 0)
+            return wb_wrap(err, "--%s", t.row->name);
+        return 0;
+    case WB_OPT_LIST:
+        wb_strv_add(t.into, value);
+        return 0;
+    }
+    return 0;
+}
+
+static int unknown_option(const struct wb_command *cmd, const char *arg, size_t n,
+                          struct wb_err *err)
+{
+    WB_AUTO_FREE char *name = wb_strndup(arg, n);
+    struct wb_strv words = {0};
+    WB_AUTO_FREE char *hint = NULL;
+    int rc;
+
+    for (const struct wb_opt *o = cmd->opts; o && o->name; o++)
+        wb_strv_addf(&words, "--%s", o->name);
+    for (const struct wb_opt *o = common_opts; o->name; o++)
+        wb_strv_addf(&words, "--%s", o->name);
+    hint = wb_did_you_mean(name, (const char *const *)words.v);
+    rc = wb_fail(err, WB_INVALID, "%s has no option %s%s; see 'weighbridge %s --help'", cmd->name,
+                 name, hint, cmd->name);
+    wb_strv_release(&words);
+    return rc;
+}
+
+/* Reads options anywhere among the arguments; what is left is moved to the front of argv. "--"
+ * ends options. Returns the number of positional arguments or a negative code. */
+static int read_options(const struct wb_command *cmd, int argc, char **argv, void *opts,
+                        struct common *common, struct wb_err *err)
+{
+    int kept = 0;
+    bool only_args = false;
+
+    for (int i = 0; i < argc; i++) {
+        const char *a = argv[i], *value = NULL;
+        struct target t;
+        size_t n;
+
+        if (only_args || a[0] != '-' || !a[1]) {
+            argv[kept++] = argv[i];
+            continue;
+        }
+        if (!strcmp(a, "--")) {
+            only_args = true;
+            continue;
+        }
+        if (a[1] == '-') {
+            n = strcspn(a + 2, "=");
+            t = look_up(cmd, opts, common, a + 2, n, 0);
+            value = a[2 + n] ? a + 3 + n : NULL;
+            n += 2;
+        } else {
+            t = look_up(cmd, opts, common, NULL, 0, a[1]);
+            value = a[2] ? a + 2 : NULL;
+            n = 2;
+        }
+        if (!t.row)
+            return unknown_option(cmd, a, n, err);
+        if (t.row->type == WB_OPT_FLAG && value)
+            return wb_fail(err, WB_INVALID, "--%s takes no value", t.row->name);
+        if (t.row->type != WB_OPT_FLAG && !value) {
+            if (i + 1 >= argc)
+                return wb_fail(err, WB_INVALID, "--%s wants a value: --%s %s", t.row->name,
+                               t.row->name, t.row->arg);
+            value = argv[++i];
+        }
+        if (store_value(t, value, err) < 0)
+            return -err->code;
+    }
+    return kept;
+}
+
+static void print_opts(const struct wb_opt *o, struct wb_buf *b)
+{
+    for (; o && o->name; o++) {
+        size_t at = b->len;
+
+        if (o->letter)
+            wb_buf_addf(b, "  -%c, --%s", o->letter, o->name);
+        else
+            wb_buf_addf(b, "      --%s", o->name);
+        if (o->arg)
+            wb_buf_addf(b, " %s", o->arg);
+        while (b->len - at < 28)
+            wb_buf_addc(b, ' ');
+        wb_buf_addf(b, " %s\n", o->help);
+    }
+}
+
+static int help_command(const struct wb_command *cmd)
+{
+    struct wb_buf b = WB_BUF_INIT(65536);
+
+    wb_buf_addf(&b, "weighbridge %s%s%s [options]\n\n%s\n", cmd->name, cmd->args ? " " : "",
+                cmd->args ? cmd->args : "", cmd->summary);
+    if (cmd->help)
+        wb_buf_addf(&b, "\n%s", cmd->help);
+    wb_buf_adds(&b, "\nOptions:\n");
+    print_opts(cmd->opts, &b);
+    print_opts(common_opts, &b);
+    wb_cli_print(&b);
+    return WB_EXIT_OK;
+}
+
+static int help_all(void)
+{
+    struct wb_buf b = WB_BUF_INIT(65536);
+
+    wb_buf_adds(&b, "Weighbridge weighs a database the way it will really run: natively and in\n"
+                    "containers, on the same bits, settings and load, and says with an interval\n"
+                    "what each form costs.\n\n"
+                    "usage: weighbridge COMMAND [ARGUMENTS] [OPTIONS]\n\n");
+    for (size_t i = 0; wb_commands[i]; i++)
+        if (!wb_commands[i]->hidden)
+            wb_buf_addf(&b, "  %-10s %s\n", wb_commands[i]->name, wb_commands[i]->summary);
+    wb_buf_adds(&b, "\n'weighbridge COMMAND --help' says more. Begin with\n"
+                    "  weighbridge run recipes/redis/studies/forms.yaml --profile small\n");
+    wb_cli_print(&b);
+    return WB_EXIT_OK;
+}
+
+static const struct wb_command *find_command(const char *name)
+{
+    for (size_t i = 0; wb_commands[i]; i++)
+        if (!strcmp(wb_commands[i]->name, name))
+            return wb_commands[i];
+    return NULL;
+}
+
+static int unknown_command(const struct wb_cli *cli, const char *name)
+{
+    struct wb_strv words = {0};
+    WB_AUTO_FREE char *hint = NULL;
+    WB_AUTO_FREE char *text = NULL;
+
+    for (size_t i = 0; wb_commands[i]; i++)
+        if (!wb_commands[i]->hidden)
+            wb_strv_add(&words, wb_commands[i]->name);
+    hint = wb_did_you_mean(name, (const char *const *)words.v);
+    text = wb_strf("there is no command '%s'%s; 'weighbridge help' lists them", name, hint);
+    wb_strv_release(&words);
+    return say(cli, WB_EXIT_USAGE, "invalid", text);
+}
+
+/* $name, or NULL when unset or empty. */
+static const char *env_or(const char *name, const char *dflt)
+{
+    const char *v = getenv(name);
+
+    return v && *v ? v : dflt;
+}
+
+/* Folder of the recipes: WB_RECIPES, else recipes/ here (a source tree), else the installed one. */
+static char *recipes_dir(void)
+{
+    const char *set = env_or("WB_RECIPES", NULL);
+
+    if (set)
+        return wb_strdup(set);
+    return wb_strdup(wb_path_exists("recipes/redis/recipe.yaml") ? "recipes"
+                                                                 : WB_DATA_DIR "/recipes");
+}
+
+static char *default_store(void)
+{
+    const char *data = env_or("XDG_DATA_HOME", NULL), *home = env_or("HOME", "/root");
+
+    return data ? wb_strf("%s/weighbridge/store.git", data)
+                : wb_strf("%s/.local/share/weighbridge/store.git", home);
+}
+
+/* The store's folder name with its last part taken off. */
+static char *beside(const char *store)
+{
+    const char *slash = strrchr(store, '/');
+
+    return slash && slash != store ? wb_strf("%.*s/state", (int)(slash - store), store)
+                                   : wb_strdup("state");
+}
+
+static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int argc, char **argv)
+{
+    WB_AUTO_FREE void *opts = wb_calloc(1, cmd->opts_size);
+    WB_AUTO_FREE char *recipes = recipes_dir();
+    WB_AUTO_FREE char *store = NULL;
+    WB_AUTO_FREE char *state = NULL;
+    struct common common = {.json = cli->json};
+    struct wb_err err = WB_ERR_INIT;
+    int n, rc;
+
+    for (int i = 0; i < argc && !common.json; i++)
+        cli->json |= !strcmp(argv[i], "--json"); /* also for an error in another option */
+    n = read_options(cmd, argc, argv, opts, &common, &err);
+    if (common.help)
+        return help_command(cmd);
+    if (n < 0)
+        return wb_cli_fail(cli, &err);
+    if (n < cmd->min_args || (cmd->max_args >= 0 && n > cmd->max_args)) {
+        (void)wb_fail(&err, WB_INVALID, "usage: weighbridge %s%s%s; see 'weighbridge %s --help'",
+                      cmd->name, cmd->args ? " " : "", cmd->args ? cmd->args : "", cmd->name);
+        return wb_cli_fail(cli, &err);
+    }
+    store = common.store ? wb_strdup(common.store) : wb_strdup(env_or("WB_STORE", NULL));
+    if (!store)
+        store = default_store();
+    state = wb_strdup(env_or("WB_STATE", NULL));
+    if (!state)
+        state = beside(store);
+    cli->json = common.json;
+    cli->no_color = common.no_color;
+    cli->width = wb_terminal_width(STDOUT_FILENO);
+    cli->store_path = store;
+    cli->recipes_dir = recipes;
+    cli->state_dir = state;
+    rc = cmd->run(cli, opts, n, argv);
+    for (const struct wb_opt *o = cmd->opts; o && o->name; o++)
+        if (o->type == WB_OPT_LIST) {
+            void *list = (char *)opts + o->offset;
+
+            wb_strv_release(list);
+        }
+    return rc;
+}
+
+int wb_cli_main(int argc, char **argv)
+{
+    struct wb_cli cli = {.width = 80};
+    const struct wb_command *cmd;
+    const char *name = argc > 1 ? argv[1] : "help";
+
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
+        cmd = argc > 2 ? find_command(argv[2]) : NULL;
+        if (argc > 2 && !cmd)
+            return unknown_command(&cli, argv[2]);
+        (void)(cmd ? help_command(cmd) : help_all());
+        return argc > 1 ? WB_EXIT_OK : WB_EXIT_USAGE;
+    }
+    if (!strcmp(name, "--version") || !strcmp(name, "version")) {
+        (void)printf("weighbridge %s\n", WB_VERSION);
+        return WB_EXIT_OK;
+    }
+    cmd = find_command(name);
+    if (!cmd)
+        return unknown_command(&cli, name);
+    return run_command(cmd, &cli, argc - 2, argv + 2);
+}

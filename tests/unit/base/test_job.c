@@ -1,0 +1,274 @@
+/* The job mechanism on real processes and real control groups (needs root and a cgroup tree). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/base/job.h"
+
+struct env {
+    char dir[64];
+    struct wb_cgroup_fs *fs;
+    char *group;
+};
+
+static int setup(void **state)
+{
+    struct env *e = wb_calloc(1, sizeof(*e));
+
+    strcpy(e->dir, "/tmp/wb-test-job-XXXXXX");
+    assert_non_null(mkdtemp(e->dir));
+    e->group = wb_strf("wbtest-job-%d/j", (int)getpid());
+    if (geteuid() != 0 || wb_cgroup_fs_open("/sys/fs/cgroup", &e->fs, NULL) < 0)
+        e->fs = NULL;
+    *state = e;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct env *e = *state;
+    WB_AUTO_FREE char *parent = wb_strf("wbtest-job-%d", (int)getpid());
+
+    if (e->fs) {
+        assert_int_equal(wb_cgroup_destroy(e->fs, parent, WB_SEC, NULL), 0);
+        assert_false(wb_cgroup_exists(e->fs, parent));
+    }
+    assert_int_equal(wb_remove_tree(e->dir, NULL), 0);
+    wb_cgroup_fs_free(e->fs);
+    free(e->group);
+    free(e);
+    return 0;
+}
+
+static char *start(struct env *e, const char *name, const char *script, struct wb_job_spec spec)
+{
+    char *const argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, wb_strdup(script), NULL};
+    char *dir = wb_strf("%s/%s", e->dir, name);
+    struct wb_err err = WB_ERR_INIT;
+
+    spec.dir = dir;
+    spec.group = e->group;
+    spec.argv = argv;
+    spec.mark = "wb.run=test";
+    if (wb_job_start(e->fs, &spec, &err) < 0)
+        fail_msg("%s: %s", err.context, err.root);
+    free(argv[2]);
+    return dir;
+}
+
+static struct wb_job_status await(const char *dir)
+{
+    struct wb_job_status s;
+    int64_t end = wb_now_ns(NULL) + 20 * WB_SEC;
+
+    do {
+        assert_int_equal(wb_job_poll(dir, &s, NULL), 0);
+        assert_true(wb_now_ns(NULL) < end);
+        WB_IGNORE(wb_wait(NULL, -1, 5 * WB_MS, NULL));
+    } while (s.state == WB_JOB_RUNNING);
+    return s;
+}
+
+static void test_exit(void **state)
+{
+    struct env *e = *state;
+    struct wb_buf b = WB_BUF_INIT(100);
+    struct wb_job_status s;
+    char *dir;
+
+    if (!e->fs)
+        skip();
+    dir = start(e, "exit", "echo out; echo $WB_MARK >&2; exit 7", (struct wb_job_spec){0});
+    s = await(dir);
+    assert_int_equal(s.state, WB_JOB_EXITED);
+    assert_int_equal(s.exit_code, 7);
+    assert_int_equal(wb_job_log_tail(dir, "stdout.log", 100, &b, NULL), 0);
+    assert_string_equal(wb_buf_str(&b), "out\n");
+    wb_buf_clear(&b);
+    assert_int_equal(wb_job_log_tail(dir, "stderr.log", 100, &b, NULL), 0);
+    assert_string_equal(wb_buf_str(&b), "wb.run=test\n");
+    assert_false(wb_cgroup_exists(e->fs, e->group));
+    wb_buf_release(&b);
+    free(dir);
+}
+
+static void test_no_such_program(void **state)
+{
+    struct env *e = *state;
+    char *const argv[] = {(char[]){"/nowhere/program"}, NULL};
+    WB_AUTO_FREE char *dir = wb_strf("%s/none", e->dir);
+    struct wb_job_spec spec = {.dir = dir, .group = e->group, .argv = argv};
+    struct wb_err err = WB_ERR_INIT;
+
+    if (!e->fs)
+        skip();
+    assert_int_equal(wb_job_start(e->fs, &spec, &err), -WB_NOT_FOUND);
+    assert_string_equal(err.root, "cannot run /nowhere/program: No such file or directory");
+    assert_false(wb_cgroup_exists(e->fs, e->group));
+}
+
+/* A tree with a member of its own session and one that ignores SIGTERM: stop ends them all. */
+static const char tree_script[] =
+    "trap '' TERM; (setsid sleep 300 &) ; (trap '' TERM HUP; sleep 300 & wait) & "
+    "echo up; while :; do sleep 300; done";
+
+static void await_text(const char *dir, const char *text)
+{
+    int64_t end = wb_now_ns(NULL) + 20 * WB_SEC;
+    struct wb_buf b = WB_BUF_INIT(1000);
+
+    do {
+        assert_true(wb_now_ns(NULL) < end);
+        wb_buf_clear(&b);
+        WB_IGNORE(wb_job_log_tail(dir, "stdout.log", 100, &b, NULL));
+        WB_IGNORE(wb_wait(NULL, -1, 5 * WB_MS, NULL));
+    } while (!strstr(wb_buf_str(&b), text));
+    wb_buf_release(&b);
+}
+
+static void test_stop_tree(void **state)
+{
+    struct env *e = *state;
+    struct wb_job_status s;
+    char *dir;
+    pid_t *pids = NULL;
+    size_t n = 0;
+
+    if (!e->fs)
+        skip();
+    dir = start(e, "tree", tree_script, (struct wb_job_spec){0});
+    await_text(dir, "up");
+    assert_int_equal(wb_cgroup_pids(e->fs, e->group, &pids, &n, NULL), 0);
+    assert_true(n >= 3);
+    assert_int_equal(wb_job_stop(e->fs, dir, SIGTERM, 100 * WB_MS, &s, NULL), 0);
+    assert_int_equal(s.state, WB_JOB_KILLED);
+    assert_int_equal(s.signal, SIGKILL);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(wb_process_ticks(pids[i]), 0);
+    assert_false(wb_cgroup_exists(e->fs, e->group));
+    assert_int_equal(wb_job_stop(e->fs, dir, SIGTERM, 0, &s, NULL), 0); /* again */
+    free(pids);
+    free(dir);
+}
+
+static void test_supervisor_killed(void **state)
+{
+    struct env *e = *state;
+    struct wb_job_status s;
+    char *dir;
+
+    if (!e->fs)
+        skip();
+    dir = start(e, "orphan", tree_script, (struct wb_job_spec){0});
+    await_text(dir, "up");
+    assert_int_equal(wb_job_poll(dir, &s, NULL), 0);
+    assert_int_equal(kill(s.supervisor, SIGKILL), 0);
+    assert_int_equal(wb_job_poll(dir, &s, NULL), 0);
+    assert_int_equal(s.state, WB_JOB_RUNNING); /* the program itself lives on */
+    assert_int_equal(wb_job_stop(e->fs, dir, SIGTERM, 50 * WB_MS, &s, NULL), 0);
+    assert_int_equal(s.state, WB_JOB_LOST);
+    assert_int_equal(wb_process_ticks(s.pid), 0);
+    assert_false(wb_cgroup_exists(e->fs, e->group));
+    free(dir);
+}
+
+static void test_time_limit(void **state)
+{
+    struct env *e = *state;
+    struct wb_job_status s;
+    char *dir;
+
+    if (!e->fs)
+        skip();
+    dir = start(e, "limit", "exec sleep 300", (struct wb_job_spec){.limit_ns = 100 * WB_MS});
+    s = await(dir);
+    assert_int_equal(s.state, WB_JOB_KILLED);
+    assert_true(s.timed_out);
+    assert_int_equal(s.signal, SIGTERM);
+    free(dir);
+}
+
+static void test_log_cap(void **state)
+{
+    struct env *e = *state;
+    struct wb_buf b = WB_BUF_INIT(10000);
+    struct wb_job_status s;
+    char *dir;
+
+    if (!e->fs)
+        skip();
+    dir = start(e, "flood", "head -c 3000000 /dev/zero", (struct wb_job_spec){.log_max = 1000});
+    s = await(dir);
+    assert_int_equal(s.exit_code, 0);
+    assert_int_equal(s.dropped_out, 2999000);
+    assert_int_equal(wb_job_log_tail(dir, "stdout.log", 10000, &b, NULL), 0);
+    assert_int_equal(b.len, 1000);
+    wb_buf_release(&b);
+    free(dir);
+}
+
+static void test_limits(void **state)
+{
+    struct env *e = *state;
+    struct wb_limits_seen seen = {0};
+    struct wb_job_status s;
+    char *dir;
+
+    if (!e->fs)
+        skip();
+    dir = start(
+        e, "limits", "echo up; grep Cpus_allowed_list /proc/self/status; exec sleep 300",
+        (struct wb_job_spec){.limits = {.cpus = "0", .memory_bytes = 64 << 20, .cpu_quota = 0.85}});
+    await_text(dir, "Cpus_allowed_list:\t0\n");
+    assert_int_equal(wb_cgroup_limits(e->fs, e->group, &seen, NULL), 0);
+    assert_string_equal(seen.cpus, "0");
+    assert_int_equal(seen.memory_bytes, 64 << 20);
+    assert_true(seen.cpu_quota > 0.849 && seen.cpu_quota < 0.851);
+    wb_limits_seen_release(&seen);
+    assert_int_equal(wb_job_stop(e->fs, dir, SIGTERM, WB_SEC, &s, NULL), 0);
+    assert_int_equal(s.signal, SIGTERM);
+    free(dir);
+}
+
+static void test_oom(void **state)
+{
+    struct env *e = *state;
+    struct wb_job_status s;
+    char *dir;
+
+    if (!e->fs)
+        skip();
+    dir = start(e, "oom", "x=xxxxxxxx; while :; do x=$x$x; done",
+                (struct wb_job_spec){.limits = {.memory_bytes = 32 << 20}});
+    s = await(dir);
+    assert_int_equal(s.state, WB_JOB_EXITED);
+    assert_int_equal(s.signal, SIGKILL);
+    assert_true(s.oom_kills >= 1);
+    free(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_exit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_such_program, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stop_tree, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_supervisor_killed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_time_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_log_cap, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_oom, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
