@@ -266,6 +266,13 @@ static int drive(struct transfer *t, struct wb_err *err)
     }
 }
 
+/* Keeps a header value that fits; a longer one is none that we know. */
+static void keep(char to[64], const char *value)
+{
+    if (value && strlen(value) < 64)
+        memcpy(to, value, strlen(value) + 1);
+}
+
 int wb_rest_do(struct wb_rest *r, const struct wb_rest_request *request,
                struct wb_rest_answer *answer, struct wb_err *err)
 {
@@ -289,8 +296,11 @@ int wb_rest_do(struct wb_rest *r, const struct wb_rest_request *request,
     curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(r->easy, CURLINFO_CONTENT_TYPE, &type);
     answer->status = (int)status;
-    if (type && strlen(type) < sizeof answer->content_type)
-        memcpy(answer->content_type, type, strlen(type) + 1);
+    keep(answer->content_type, type);
+    struct curl_header *h = NULL;
+    if (request->want &&
+        curl_easy_header(r->easy, request->want, 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+        keep(answer->wanted, h->value);
     curl_multi_remove_handle(r->multi, r->easy);
     curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);

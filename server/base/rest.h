@@ -50,12 +50,14 @@ struct wb_rest_request {
     size_t answer_max; /* 0: WB_REST_ANSWER_MAX; a longer body is WB_LIMIT. Not for `data` */
     int64_t limit_ns;  /* for all of it; must be > 0 */
     const struct wb_cancel *cancel;
+    const char *want; /* name of an answer header whose value is asked for; may be NULL */
 };
 
 struct wb_rest_answer {
     int status;
     struct wb_buf body;
     char content_type[64]; /* "" when the server named none */
+    char wanted[64];       /* value of the header `want`, "" when absent or longer */
 };
 
 /* Does one request. An HTTP error status is not an error here. WB_UNAVAILABLE: nobody answers
