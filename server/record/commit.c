@@ -1,0 +1,267 @@
+/*
+ * One run becomes one commit: with the store's lock held, the objects are written to the
+ * quarantine, synced, published, and then the references are moved.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/record/files.h"
+#include "server/record/locks.h"
+#include "server/record/work.h"
+#include "server/record/quarantine.h"
+
+#define LOCK_WAIT_NS (60 * WB_SEC)
+#define REF_WAIT_NS (30 * WB_SEC)
+
+static void at(struct wb_work *w, const char *point)
+{
+    if (w->s->hook)
+        w->s->hook(w->s->hook_arg, point);
+}
+
+/* Where a reference stands now; *has tells whether it exists. */
+static int tip_of(struct wb_store *s, const char *ref, struct wb_git_commit *out, bool *has,
+                  struct wb_err *err)
+{
+    struct wb_oid id;
+    int rc = wb_git_ref(s->git, ref, &id, err);
+
+    *has = rc == 0;
+    if (rc < 0)
+        return rc == -WB_NOT_FOUND ? 0 : rc;
+    return wb_git_commit(s->git, &id, out, err);
+}
+
+/* Takes back the raw data at the tip of a reference if its run was never recorded: the writer died
+ * between the two references. */
+static int tidy_raw(struct wb_work *w, const struct wb_git_ref *raw,
+                    const struct wb_git_commit *tip, bool has_tip, struct wb_err *err)
+{
+    struct wb_git_commit c = {0};
+    struct wb_git_entry found;
+    const char *path;
+    int rc = wb_git_commit(w->s->git, &raw->id, &c, NULL);
+
+    if (rc < 0)
+        return 0; /* damaged: verify tells, nothing is touched here */
+    path = strstr(c.message, "\npath: ");
+    if (path) {
+        WB_AUTO_FREE char *folder = wb_strndup(path + 7, strcspn(path + 7, "\n"));
+
+        rc = has_tip ? wb_git_lookup(w->s->git, &tip->tree, folder, &found, NULL) : -WB_NOT_FOUND;
+        if (rc == -WB_NOT_FOUND) {
+            rc = wb_git_unlock_ref(w->s->path, raw->name, REF_WAIT_NS, &w->s->notices, err);
+            if (rc == 0)
+                rc = c.has_parent ? wb_git_ref_set(w->s->git, raw->name, &c.parent, &raw->id, err)
+                                  : wb_git_ref_remove(w->s->git, raw->name, err);
+            if (rc == 0)
+                wb_strv_addf(&w->s->notices, "took back raw data in %s: %s was never recorded",
+                             raw->name, folder);
+        } else {
+            rc = 0;
+        }
+    }
+    wb_git_commit_release(&c);
+    return rc;
+}
+
+/* Puts right what a dead writer left behind. */
+static int tidy(struct wb_work *w, struct wb_err *err)
+{
+    struct wb_store *s = w->s;
+    WB_AUTO_FREE char *pattern = wb_strf(WB_RAW "%s/*", s->controller);
+    struct wb_git_ref *raw = NULL;
+    struct wb_git_commit tip = {0};
+    bool has_tip = false;
+    size_t n = 0;
+    int rc;
+
+    wb_git_unlock_others(s->path, &s->notices);
+    rc = wb_git_unlock_ref(s->path, w->ref, REF_WAIT_NS, &s->notices, err);
+    if (rc == 0)
+        rc = wb_git_unlock_ref(s->path, w->raw_ref, REF_WAIT_NS, &s->notices, err);
+    if (rc < 0 || s->tidied)
+        return rc;
+    rc = tip_of(s, w->ref, &tip, &has_tip, err);
+    if (rc == 0)
+        rc = wb_git_refs(s->git, pattern, &raw, &n, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = tidy_raw(w, &raw[i], &tip, has_tip, err);
+    s->tidied = rc == 0;
+    wb_git_refs_free(raw, n);
+    wb_git_commit_release(&tip);
+    return rc;
+}
+
+static int put_commit(struct wb_work *w, struct wb_git_files *files,
+                      const struct wb_git_commit *tip, const char *message, struct wb_oid *out,
+                      struct wb_err *err)
+{
+    struct wb_oid tree;
+    int rc = wb_files_put(files, w->s->git, w->batch, tip ? &tip->tree : NULL, &tree, err);
+
+    if (rc < 0)
+        return rc;
+    return wb_git_put_commit(w->batch, &tree, tip ? &tip->id : NULL, message, w->time_s, out, err);
+}
+
+static int put_record(struct wb_work *w, const struct wb_git_commit *tip, struct wb_err *err)
+{
+    struct wb_git_files files = {0};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < WB_NDOCS; i++) {
+        WB_AUTO_FREE char *name = wb_strf("%s.json", wb_record_docs[i]);
+
+        rc = wb_files_add(&files, w->batch, w->folder,
+                          &(struct wb_git_entry){.name = name, .mode = WB_MODE_FILE}, &w->docs[i],
+                          err);
+    }
+    for (size_t i = 0; rc == 0 && i < w->r->nrecipe_files; i++) {
+        const struct wb_raw_file *f = &w->r->recipe_files[i];
+        WB_AUTO_FREE char *name = wb_strf("recipe/%s", f->name ? f->name : "");
+        struct wb_buf content = {.data = f->data, .len = f->n};
+        bool exec = f->executable || !strncmp(name, "recipe/steps/", 13);
+
+        if (f->n > WB_DOC_MAX)
+            rc = wb_fail(err, WB_LIMIT, "%s has %zu bytes, at most %u are kept", name, f->n,
+                         WB_DOC_MAX);
+        else
+            rc = wb_files_add(
+                &files, w->batch, w->folder,
+                &(struct wb_git_entry){.name = name, .mode = exec ? WB_MODE_EXEC : WB_MODE_FILE},
+                &content, err);
+    }
+    if (rc == 0)
+        rc = put_commit(w, &files, tip, w->message, &w->commit, err);
+    wb_files_release(&files);
+    return rc;
+}
+
+static int put_raw(struct wb_work *w, const struct wb_git_commit *tip, struct wb_err *err)
+{
+    struct wb_git_files files = {0};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < w->r->nraw; i++) {
+        WB_AUTO_FREE char *name = wb_strf("%s.zst", w->r->raw[i].name);
+
+        rc = wb_files_add(&files, w->batch, w->raw_folder,
+                          &(struct wb_git_entry){.name = name, .mode = WB_MODE_FILE}, &w->raw[i],
+                          err);
+    }
+    if (rc == 0)
+        rc = put_commit(w, &files, tip, w->raw_message, &w->raw_commit, err);
+    wb_files_release(&files);
+    return rc;
+}
+
+/* Syncs the folder of a reference; git's packing may have moved the reference and taken the empty
+ * folder away, which is as good. */
+static int sync_folder(const char *path, struct wb_err *err)
+{
+    return wb_path_exists(path) ? wb_sync_path(path, err) : 0;
+}
+
+/* Moves both references, the raw one first, so that a record never lacks its raw data. */
+static int move_refs(struct wb_work *w, const struct wb_git_commit *tip,
+                     const struct wb_git_commit *raw_tip, struct wb_err *err)
+{
+    struct wb_git *g = w->s->git;
+    WB_AUTO_FREE char *folder = wb_strf("%s/refs/heads/records", w->s->path);
+    WB_AUTO_FREE char *raw_folder = wb_strf("%s/refs/raw/%s", w->s->path, w->s->controller);
+    int rc = 0;
+
+    if (w->r->nraw) {
+        rc = wb_git_ref_set(g, w->raw_ref, &w->raw_commit, raw_tip ? &raw_tip->id : NULL, err);
+        if (rc == 0)
+            rc = sync_folder(raw_folder, err);
+        at(w, "raw-ref");
+    }
+    if (rc < 0)
+        return rc;
+    rc = wb_git_ref_set(g, w->ref, &w->commit, tip ? &tip->id : NULL, err);
+    if (rc < 0) {
+        w->s->tidied = false; /* the next commit takes the raw data back */
+        return rc;
+    }
+    at(w, "record-ref");
+    return sync_folder(folder, err);
+}
+
+static int write_all(struct wb_work *w, const struct wb_git_commit *tip,
+                     const struct wb_git_commit *raw_tip, struct wb_err *err)
+{
+    const struct wb_oid *ids;
+    size_t n;
+    int rc = wb_quarantine_make(w->quarantine, err);
+
+    if (rc == 0)
+        rc = wb_git_batch_new(w->s->git, w->quarantine, &w->batch, err);
+    if (rc == 0 && w->r->nraw)
+        rc = put_raw(w, raw_tip, err);
+    at(w, "raw-objects");
+    if (rc == 0)
+        rc = put_record(w, tip, err);
+    at(w, "objects");
+    if (rc < 0)
+        return rc;
+    ids = wb_git_batch_ids(w->batch, &n);
+    rc = wb_quarantine_sync(w->quarantine, ids, n, err);
+    at(w, "synced");
+    if (rc == 0)
+        rc = wb_quarantine_publish(w->quarantine, w->s->path, ids, n, err);
+    at(w, "published");
+    return rc < 0 ? rc : move_refs(w, tip, raw_tip, err);
+}
+
+static int locked(struct wb_work *w, struct wb_err *err)
+{
+    struct wb_git_commit tip = {0}, raw_tip = {0};
+    bool has_tip = false, has_raw = false;
+    struct wb_git_entry found;
+    int rc = tidy(w, err);
+
+    if (rc == 0)
+        rc = tip_of(w->s, w->ref, &tip, &has_tip, err);
+    if (rc == 0)
+        rc = tip_of(w->s, w->raw_ref, &raw_tip, &has_raw, err);
+    if (rc == 0 && has_tip) {
+        rc = wb_git_lookup(w->s->git, &tip.tree, w->folder, &found, err);
+        if (rc == 0)
+            rc = wb_fail(err, WB_CONFLICT, "%s is recorded already", w->r->run);
+        else if (rc == -WB_NOT_FOUND)
+            rc = 0;
+    }
+    if (rc == 0) {
+        rc = write_all(w, has_tip ? &tip : NULL, has_raw ? &raw_tip : NULL, err);
+        if (rc < 0)
+            (void)wb_remove_tree(w->quarantine, NULL); /* else the next writer does it */
+    }
+    wb_git_commit_release(&tip);
+    wb_git_commit_release(&raw_tip);
+    return rc;
+}
+
+int wb_store_commit(struct wb_store *s, struct wb_record *r, char commit[41], struct wb_err *err)
+{
+    struct wb_work w = {.s = s, .r = r};
+    WB_AUTO_CLOSE int lock = -1;
+    int rc = wb_work_prepare(&w, err);
+
+    if (rc == 0)
+        rc = wb_store_lock(s->path, LOCK_WAIT_NS, &lock, err);
+    if (rc == 0) {
+        at(&w, "locked");
+        rc = locked(&w, err);
+    }
+    if (rc == 0)
+        wb_oid_hex(&w.commit, commit);
+    else
+        (void)wb_wrap(err, "recording %s", r->run ? r->run : "a run");
+    wb_work_release(&w);
+    return rc;
+}

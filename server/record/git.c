@@ -1,0 +1,534 @@
+#include "server/record/git.h"
+
+#include <errno.h>
+#include <git2.h>
+#include <git2/sys/repository.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/file.h"
+#include "server/base/mem.h"
+
+#define AUTHOR "Weighbridge"
+#define MAIL "weighbridge@localhost"
+#define CACHE_MAX (16 << 20) /* bytes of decoded objects that libgit2 may keep */
+#define PATH_DEPTH_MAX 16
+#define LOOSE_LEVEL 1 /* zlib level of loose objects, as git's own default */
+
+struct wb_git {
+    git_repository *repo;
+    git_odb *odb;
+    char *path;
+};
+
+struct wb_git_batch {
+    git_odb *odb;         /* writes to the quarantine, reads from the repository too */
+    git_repository *repo; /* a shell around odb: tree and commit makers want one */
+    struct wb_oid *ids;
+    size_t n, cap;
+};
+
+/* ---- errors ---- */
+
+static enum wb_code code_of(int rc, int klass)
+{
+    switch (rc) {
+    case GIT_ENOTFOUND:
+        return WB_NOT_FOUND;
+    case GIT_EEXISTS:
+    case GIT_EMODIFIED:
+    case GIT_ELOCKED:
+    case GIT_ECONFLICT:
+        return WB_CONFLICT;
+    case GIT_EMISMATCH:
+        return WB_CORRUPT;
+    case GIT_EINVALIDSPEC:
+        return WB_INVALID;
+    default:
+        return klass == GIT_ERROR_ODB || klass == GIT_ERROR_ZLIB || klass == GIT_ERROR_TREE ||
+                       klass == GIT_ERROR_OBJECT
+                   ? WB_CORRUPT
+                   : WB_IO;
+    }
+}
+
+/* Turns the last error of libgit2 into ours at once: it is per thread and soon overwritten. */
+WB_PRINTF(3, 4)
+static int fail_git(struct wb_err *err, int rc, const char *fmt, ...)
+{
+    int sys = errno;
+    const git_error *e = git_error_last();
+    int klass = e ? e->klass : GIT_ERROR_NONE;
+    WB_AUTO_FREE char *what = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    what = wb_vstrf(fmt, ap);
+    va_end(ap);
+    rc = wb_fail(err, code_of(rc, klass), "%s: %s", what, e && e->message ? e->message : "failed");
+    if (err && klass == GIT_ERROR_OS)
+        err->sys = sys;
+    return rc;
+}
+
+/* Reading an object by its id: whatever is wrong with it, absent included, the store is damaged. */
+static int fail_read(struct wb_err *err, int rc, const char *kind, const struct wb_oid *id)
+{
+    char hex[WB_OID_HEX];
+
+    wb_oid_hex(id, hex);
+    rc = fail_git(err, rc, "cannot read %s %s", kind, hex);
+    if (err && (rc == -WB_NOT_FOUND || err->sys == ENOENT))
+        err->code = WB_CORRUPT;
+    return rc == -WB_NOT_FOUND || (err && err->sys == ENOENT) ? -WB_CORRUPT : rc;
+}
+
+/* ---- ids ---- */
+
+static const git_oid *raw(const struct wb_oid *o)
+{
+    return (const git_oid *)o->id;
+}
+
+static void take(struct wb_oid *out, const git_oid *in)
+{
+    memcpy(out->id, in->id, sizeof(out->id));
+}
+
+void wb_oid_hex(const struct wb_oid *o, char out[WB_OID_HEX])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < sizeof(o->id); i++) {
+        out[2 * i] = digits[o->id[i] >> 4];
+        out[2 * i + 1] = digits[o->id[i] & 15];
+    }
+    out[WB_OID_HEX - 1] = '\0';
+}
+
+bool wb_oid_equal(const struct wb_oid *a, const struct wb_oid *b)
+{
+    return memcmp(a->id, b->id, sizeof(a->id)) == 0;
+}
+
+/* ---- the library, the repository ---- */
+
+/* The settings are the library's, not ours to keep; the first user of the process makes them. Who
+ * owns the folder is no danger here: libgit2 runs no hooks and no programs. */
+static void library_open(void)
+{
+    if (git_libgit2_init() != 1)
+        return;
+    for (int level = GIT_CONFIG_LEVEL_PROGRAMDATA; level <= GIT_CONFIG_LEVEL_GLOBAL; level++)
+        (void)git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, level, "");
+    (void)git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
+    (void)git_libgit2_opts(GIT_OPT_SET_CACHE_MAX_SIZE, (ssize_t)CACHE_MAX);
+}
+
+int wb_git_init(const char *path, const char *head, struct wb_err *err)
+{
+    git_repository_init_options o = {.version = GIT_REPOSITORY_INIT_OPTIONS_VERSION};
+    git_repository *repo = NULL;
+    int rc;
+
+    library_open();
+    o.flags = GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_NO_REINIT | GIT_REPOSITORY_INIT_MKDIR;
+    o.initial_head = head;
+    o.description = "Weighbridge records\n";
+    rc = git_repository_init_ext(&repo, path, &o);
+    if (rc < 0)
+        rc = fail_git(err, rc, "cannot make a repository in %s", path);
+    git_repository_free(repo);
+    (void)git_libgit2_shutdown();
+    return rc;
+}
+
+/* The repository's settings, then ours on top. */
+static int use_config(struct wb_git *g, const char *config)
+{
+    WB_AUTO_FREE char *own = wb_strf("%s/config", g->path);
+    git_config *cfg = NULL;
+    int rc = git_config_new(&cfg);
+
+    if (rc == 0)
+        rc = git_config_add_file_ondisk(cfg, own, GIT_CONFIG_LEVEL_LOCAL, g->repo, 0);
+    if (rc == 0 && config)
+        rc = git_config_add_file_ondisk(cfg, config, GIT_CONFIG_LEVEL_APP, g->repo, 0);
+    if (rc == 0)
+        rc = git_repository_set_config(g->repo, cfg);
+    git_config_free(cfg);
+    return rc;
+}
+
+int wb_git_open(const char *path, const char *config, struct wb_git **out, struct wb_err *err)
+{
+    struct wb_git *g = wb_calloc(1, sizeof(*g));
+    int rc;
+
+    library_open();
+    g->path = wb_strdup(path);
+    rc = git_repository_open_bare(&g->repo, path);
+    if (rc == 0)
+        rc = use_config(g, config);
+    if (rc == 0)
+        rc = git_repository_odb(&g->odb, g->repo);
+    if (rc < 0) {
+        rc = fail_git(err, rc, "cannot open the repository %s", path);
+        wb_git_close(g);
+        return rc;
+    }
+    *out = g;
+    return 0;
+}
+
+void wb_git_close(struct wb_git *g)
+{
+    if (!g)
+        return;
+    git_odb_free(g->odb);
+    git_repository_free(g->repo);
+    (void)git_libgit2_shutdown();
+    free(g->path);
+    free(g);
+}
+
+int wb_git_config(struct wb_git *g, const char *name, char **out, struct wb_err *err)
+{
+    git_config *cfg = NULL;
+    const char *value = NULL;
+    int rc = git_repository_config_snapshot(&cfg, g->repo);
+
+    if (rc == 0)
+        rc = git_config_get_string(&value, cfg, name);
+    if (rc < 0)
+        rc = fail_git(err, rc, "%s: setting %s", g->path, name);
+    else
+        *out = wb_strdup(value);
+    git_config_free(cfg);
+    return rc;
+}
+
+/* ---- references ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct wb_git_ref *)a)->name, ((const struct wb_git_ref *)b)->name);
+}
+
+int wb_git_refs(struct wb_git *g, const char *pattern, struct wb_git_ref **out, size_t *n,
+                struct wb_err *err)
+{
+    git_reference_iterator *it = NULL;
+    git_reference *ref = NULL;
+    struct wb_git_ref *v = NULL;
+    size_t count = 0, cap = 0;
+    int rc = git_reference_iterator_glob_new(&it, g->repo, pattern);
+
+    while (rc == 0 && (rc = git_reference_next(&ref, it)) == 0) {
+        const git_oid *id = git_reference_target(ref);
+
+        if (id) {
+            wb_grow(&v, &cap, count + 1, sizeof(*v));
+            v[count].name = wb_strdup(git_reference_name(ref));
+            take(&v[count++].id, id);
+        }
+        git_reference_free(ref);
+    }
+    if (rc != GIT_ITEROVER) {
+        rc = fail_git(err, rc, "%s: cannot list the references %s", g->path, pattern);
+        wb_git_refs_free(v, count);
+    } else {
+        if (count)
+            qsort(v, count, sizeof(*v), by_name);
+        *out = v;
+        *n = count;
+        rc = 0;
+    }
+    git_reference_iterator_free(it);
+    return rc;
+}
+
+void wb_git_refs_free(struct wb_git_ref *refs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(refs[i].name);
+    free(refs);
+}
+
+int wb_git_ref(struct wb_git *g, const char *name, struct wb_oid *out, struct wb_err *err)
+{
+    git_oid id;
+    int rc = git_reference_name_to_id(&id, g->repo, name);
+
+    if (rc < 0)
+        return fail_git(err, rc, "%s: cannot read %s", g->path, name);
+    take(out, &id);
+    return 0;
+}
+
+int wb_git_ref_set(struct wb_git *g, const char *name, const struct wb_oid *id,
+                   const struct wb_oid *old, struct wb_err *err)
+{
+    git_reference *ref = NULL;
+    int rc = git_reference_create_matching(&ref, g->repo, name, raw(id), old != NULL,
+                                           old ? raw(old) : NULL, NULL);
+
+    git_reference_free(ref);
+    return rc < 0 ? fail_git(err, rc, "%s: cannot update %s", g->path, name) : 0;
+}
+
+int wb_git_ref_remove(struct wb_git *g, const char *name, struct wb_err *err)
+{
+    int rc = git_reference_remove(g->repo, name);
+
+    return rc < 0 ? fail_git(err, rc, "%s: cannot remove %s", g->path, name) : 0;
+}
+
+/* ---- reading objects ---- */
+
+int wb_git_tree(struct wb_git *g, const struct wb_oid *id, struct wb_git_tree *out,
+                struct wb_err *err)
+{
+    git_tree *t = NULL;
+    int rc = git_tree_lookup(&t, g->repo, raw(id));
+    size_t n;
+
+    if (rc < 0)
+        return fail_read(err, rc, "tree", id);
+    n = git_tree_entrycount(t);
+    out->v = wb_calloc(n, sizeof(*out->v));
+    out->n = n;
+    for (size_t i = 0; i < n; i++) {
+        const git_tree_entry *e = git_tree_entry_byindex(t, i);
+
+        out->v[i].name = wb_strdup(git_tree_entry_name(e));
+        out->v[i].mode = (unsigned)git_tree_entry_filemode(e);
+        take(&out->v[i].id, git_tree_entry_id(e));
+    }
+    git_tree_free(t);
+    return 0;
+}
+
+const struct wb_git_entry *wb_git_tree_find(const struct wb_git_tree *t, const char *name)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (!strcmp(t->v[i].name, name))
+            return &t->v[i];
+    return NULL;
+}
+
+void wb_git_tree_release(struct wb_git_tree *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->v[i].name);
+    free(t->v);
+    *t = (struct wb_git_tree){0};
+}
+
+int wb_git_lookup(struct wb_git *g, const struct wb_oid *tree, const char *path,
+                  struct wb_git_entry *out, struct wb_err *err)
+{
+    struct wb_git_entry e = {.id = *tree, .mode = WB_MODE_TREE};
+    const char *p = path;
+
+    for (int depth = 0; depth < PATH_DEPTH_MAX; depth++) {
+        size_t len = strcspn(p, "/");
+        WB_AUTO_FREE char *name = wb_strndup(p, len);
+        git_tree *t = NULL;
+        const git_tree_entry *found;
+        int rc;
+
+        if (e.mode != WB_MODE_TREE)
+            break;
+        rc = git_tree_lookup(&t, g->repo, raw(&e.id));
+        if (rc < 0) {
+            rc = fail_read(err, rc, "tree", &e.id);
+            (void)wb_wrap(err, "%s", path);
+            return rc;
+        }
+        found = git_tree_entry_byname(t, name);
+        if (found) {
+            take(&e.id, git_tree_entry_id(found));
+            e.mode = (unsigned)git_tree_entry_filemode(found);
+        }
+        git_tree_free(t);
+        if (!found)
+            break;
+        if (!p[len]) {
+            *out = e;
+            return 0;
+        }
+        p += len + 1;
+    }
+    return wb_fail(err, WB_NOT_FOUND, "there is no %s", path);
+}
+
+int wb_git_blob(struct wb_git *g, const struct wb_oid *id, struct wb_buf *out, struct wb_err *err)
+{
+    git_odb_object *o = NULL;
+    git_object_t type;
+    size_t n = 0;
+    char hex[WB_OID_HEX];
+    int rc = git_odb_read_header(&n, &type, g->odb, raw(id));
+
+    if (rc < 0)
+        return fail_read(err, rc, "blob", id);
+    wb_oid_hex(id, hex);
+    if (type != GIT_OBJECT_BLOB)
+        return wb_fail(err, WB_CORRUPT, "object %s is a %s, not a blob", hex,
+                       git_object_type2string(type));
+    if (n > out->max - out->len)
+        return wb_fail(err, WB_LIMIT, "blob %s has %zu bytes, at most %zu are read", hex, n,
+                       out->max - out->len);
+    rc = git_odb_read(&o, g->odb, raw(id));
+    if (rc < 0)
+        return fail_read(err, rc, "blob", id);
+    wb_buf_add(out, git_odb_object_data(o), git_odb_object_size(o));
+    git_odb_object_free(o);
+    return wb_buf_check(out, "blob", err);
+}
+
+int wb_git_commit(struct wb_git *g, const struct wb_oid *id, struct wb_git_commit *out,
+                  struct wb_err *err)
+{
+    git_commit *c = NULL;
+    int rc = git_commit_lookup(&c, g->repo, raw(id));
+
+    if (rc < 0)
+        return fail_read(err, rc, "commit", id);
+    *out = (struct wb_git_commit){
+        .id = *id,
+        .has_parent = git_commit_parentcount(c) > 0,
+        .time_s = git_commit_time(c),
+        .message = wb_strdup(git_commit_message(c)),
+    };
+    take(&out->tree, git_commit_tree_id(c));
+    if (out->has_parent)
+        take(&out->parent, git_commit_parent_id(c, 0));
+    git_commit_free(c);
+    return 0;
+}
+
+void wb_git_commit_release(struct wb_git_commit *c)
+{
+    free(c->message);
+    *c = (struct wb_git_commit){0};
+}
+
+/* ---- writing objects ---- */
+
+int wb_git_batch_new(struct wb_git *g, const char *dir, struct wb_git_batch **out,
+                     struct wb_err *err)
+{
+    struct wb_git_batch *b = wb_calloc(1, sizeof(*b));
+    WB_AUTO_FREE char *objects = wb_strf("%s/objects", g->path);
+    git_odb_backend *loose = NULL;
+    int rc = git_odb_new(&b->odb);
+
+    if (rc == 0)
+        rc = git_odb_backend_loose(&loose, dir, LOOSE_LEVEL, 0, 0, 0);
+    if (rc == 0)
+        rc = git_odb_add_backend(b->odb, loose, 2);
+    if (rc == 0)
+        rc = git_odb_add_disk_alternate(b->odb, objects);
+    if (rc == 0)
+        rc = git_repository_wrap_odb(&b->repo, b->odb);
+    if (rc < 0) {
+        rc = fail_git(err, rc, "%s: cannot prepare to write objects", g->path);
+        wb_git_batch_free(b);
+        return rc;
+    }
+    *out = b;
+    return 0;
+}
+
+void wb_git_batch_free(struct wb_git_batch *b)
+{
+    if (!b)
+        return;
+    git_repository_free(b->repo);
+    git_odb_free(b->odb);
+    free(b->ids);
+    free(b);
+}
+
+const struct wb_oid *wb_git_batch_ids(const struct wb_git_batch *b, size_t *n)
+{
+    *n = b->n;
+    return b->ids;
+}
+
+static void remember(struct wb_git_batch *b, const git_oid *id, struct wb_oid *out)
+{
+    wb_grow(&b->ids, &b->cap, b->n + 1, sizeof(*b->ids));
+    take(&b->ids[b->n++], id);
+    take(out, id);
+}
+
+int wb_git_put_blob(struct wb_git_batch *b, const void *data, size_t n, struct wb_oid *out,
+                    struct wb_err *err)
+{
+    git_oid id;
+    int rc = git_odb_write(&id, b->odb, data, n, GIT_OBJECT_BLOB);
+
+    if (rc < 0)
+        return fail_git(err, rc, "cannot write a blob of %zu bytes", n);
+    remember(b, &id, out);
+    return 0;
+}
+
+int wb_git_put_tree(struct wb_git_batch *b, const struct wb_oid *base,
+                    const struct wb_git_entry *entries, size_t n, struct wb_oid *out,
+                    struct wb_err *err)
+{
+    git_treebuilder *tb = NULL;
+    git_tree *old = NULL;
+    git_oid id;
+    int rc = base ? git_tree_lookup(&old, b->repo, raw(base)) : 0;
+
+    if (rc < 0)
+        return fail_read(err, rc, "tree", base);
+    rc = git_treebuilder_new(&tb, b->repo, old);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = git_treebuilder_insert(NULL, tb, entries[i].name, raw(&entries[i].id),
+                                    (git_filemode_t)entries[i].mode);
+    if (rc == 0)
+        rc = git_treebuilder_write(&id, tb);
+    if (rc < 0)
+        rc = fail_git(err, rc, "cannot write a tree of %zu entries", n);
+    else
+        remember(b, &id, out);
+    git_treebuilder_free(tb);
+    git_tree_free(old);
+    return rc;
+}
+
+int wb_git_put_commit(struct wb_git_batch *b, const struct wb_oid *tree,
+                      const struct wb_oid *parent, const char *message, int64_t time_s,
+                      struct wb_oid *out, struct wb_err *err)
+{
+    git_signature *who = NULL;
+    git_tree *t = NULL;
+    git_commit *p = NULL;
+    git_oid id;
+    int rc = git_signature_new(&who, AUTHOR, MAIL, time_s, 0);
+
+    if (rc == 0)
+        rc = git_tree_lookup(&t, b->repo, raw(tree));
+    if (rc == 0 && parent)
+        rc = git_commit_lookup(&p, b->repo, raw(parent));
+    if (rc == 0) {
+        const git_commit *parents[] = {p};
+
+        rc = git_commit_create(&id, b->repo, NULL, who, who, NULL, message, t, p ? 1 : 0, parents);
+    }
+    if (rc < 0)
+        rc = fail_git(err, rc, "cannot write a commit");
+    else
+        remember(b, &id, out);
+    git_commit_free(p);
+    git_tree_free(t);
+    git_signature_free(who);
+    return rc;
+}

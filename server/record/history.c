@@ -1,0 +1,253 @@
+/*
+ * Verifying runs and the history that holds them: each commit of a reference adds one run, and
+ * what it added is still what stands there.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/file.h"
+#include "server/record/internal.h"
+#include "server/record/verify.h"
+
+/* A run as it stands at the tips, for the comparison with the commits. */
+struct seen {
+    char *run, *path;
+    size_t ref;
+    struct wb_oid tree;
+    bool committed;
+};
+
+struct survey {
+    struct wb_store *s;
+    wb_json *damage;
+    struct wb_days days;
+    struct seen *v;
+    size_t n, cap;
+};
+
+static int by_run(const void *a, const void *b)
+{
+    const struct seen *x = a, *y = b;
+    int c = strcmp(x->run, y->run);
+
+    return c ? c : (x->ref > y->ref) - (x->ref < y->ref);
+}
+
+static char *run_path(const char *date, const char *run)
+{
+    return wb_strf("runs/%.4s/%.2s/%.2s/%s", date, date + 5, date + 8, run);
+}
+
+/* Damage is noted and the survey goes on; other failures end it. */
+static int note(struct survey *v, const char *run, const char *file, const struct wb_err *err)
+{
+    if (err->code != WB_CORRUPT && err->code != WB_NOT_FOUND)
+        return -err->code;
+    wb_damage_add(v->damage, run, file, "unreadable", err->root);
+    return 0;
+}
+
+static int survey_day(struct survey *v, const struct wb_day *d, struct wb_err *err)
+{
+    const char *ref = v->days.refs[d->ref].name;
+    struct wb_git_tree t = {0};
+    int rc = wb_git_tree(v->s->git, &d->tree, &t, err);
+
+    if (rc < 0) {
+        WB_AUTO_FREE char *where = wb_strf("%s:runs/%s", ref, d->date);
+
+        return note(v, NULL, where, err);
+    }
+    for (size_t i = 0; rc == 0 && i < t.n; i++) {
+        const struct wb_git_entry *e = &t.v[i];
+        WB_AUTO_FREE char *path = run_path(d->date, e->name);
+
+        if (e->mode != WB_MODE_TREE || !wb_safe_name(e->name)) {
+            wb_damage_add(v->damage, NULL, path, "unexpected", "it is not the folder of a run");
+            continue;
+        }
+        wb_grow(&v->v, &v->cap, v->n + 1, sizeof(*v->v));
+        v->v[v->n++] = (struct seen){wb_strdup(e->name), WB_STEAL(path), d->ref, e->id, false};
+        rc = wb_verify_folder(v->s, ref, d->date, e, v->damage, err);
+    }
+    wb_git_tree_release(&t);
+    return rc;
+}
+
+/* What commit c added must be what stands at the tip. */
+static int compare_commit(struct survey *v, size_t ref, const struct wb_git_commit *c,
+                          struct wb_err *err)
+{
+    WB_AUTO_FREE char *run = wb_commit_run(c);
+    const struct seen key = {.run = run, .ref = ref};
+    struct seen *s = v->n ? bsearch(&key, v->v, v->n, sizeof(*v->v), by_run) : NULL;
+    struct wb_git_entry e;
+    char hex[WB_OID_HEX];
+    int rc;
+
+    wb_oid_hex(&c->id, hex);
+    if (!s) {
+        WB_AUTO_FREE char *text =
+            wb_strf("commit %s recorded it, it is not in %s any more", hex, v->days.refs[ref].name);
+
+        wb_damage_add(v->damage, run, ".", "lost", text);
+        return 0;
+    }
+    s->committed = true;
+    rc = wb_git_lookup(v->s->git, &c->tree, s->path, &e, err);
+    if (rc < 0)
+        return note(v, run, "history", err);
+    if (!wb_oid_equal(&e.id, &s->tree)) {
+        WB_AUTO_FREE char *text = wb_strf("it was changed after commit %s recorded it", hex);
+
+        wb_damage_add(v->damage, run, ".", "changed", text);
+    }
+    return 0;
+}
+
+static int survey_ref(struct survey *v, size_t ref, struct wb_err *err)
+{
+    const char *name = v->days.refs[ref].name;
+    struct wb_oid next = v->days.refs[ref].id;
+    bool more = true;
+    int rc = 0;
+
+    while (rc == 0 && more) {
+        struct wb_git_commit c = {0};
+
+        rc = wb_git_commit(v->s->git, &next, &c, err);
+        if (rc < 0)
+            return note(v, NULL, name, err); /* what is before it cannot be reached */
+        rc = compare_commit(v, ref, &c, err);
+        more = c.has_parent;
+        next = c.parent;
+        wb_git_commit_release(&c);
+    }
+    for (size_t i = 0; rc == 0 && i < v->n; i++)
+        if (v->v[i].ref == ref && !v->v[i].committed)
+            wb_damage_add(v->damage, v->v[i].run, "history", "history",
+                          "no commit says that it recorded this run");
+    return rc;
+}
+
+/* Raw data: the commits and folders are readable; the data itself is checked run by run. */
+static int survey_raw(struct survey *v, const struct wb_git_ref *ref, struct wb_err *err)
+{
+    struct wb_oid next = ref->id;
+    bool more = true;
+    int rc = 0;
+
+    while (rc == 0 && more) {
+        struct wb_git_commit c = {0};
+        struct wb_git_entry e;
+        const char *path;
+
+        rc = wb_git_commit(v->s->git, &next, &c, err);
+        if (rc < 0)
+            return note(v, NULL, ref->name, err);
+        path = strstr(c.message, "\npath: runs/");
+        if (path && strlen(path) > 20) { /* the day and what follows */
+            WB_AUTO_FREE char *folder = wb_strndup(path + 20, strcspn(path + 20, "\n"));
+
+            rc = wb_git_lookup(v->s->git, &c.tree, folder, &e, err);
+            if (rc < 0)
+                rc = note(v, NULL, ref->name, err);
+        }
+        more = c.has_parent;
+        next = c.parent;
+        wb_git_commit_release(&c);
+    }
+    return rc;
+}
+
+static int check_head(struct survey *v, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/HEAD", wb_store_path(v->s));
+    WB_AUTO_FREE char *text = NULL;
+    size_t n = 0;
+    int rc = wb_file_read(path, 4096, &text, &n, err);
+    bool good = false;
+
+    if (rc < 0)
+        return rc;
+    while (n && text[n - 1] == '\n')
+        text[--n] = '\0';
+    for (size_t i = 0; i < v->days.nrefs; i++)
+        good |= !strncmp(text, "ref: ", 5) && !strcmp(text + 5, v->days.refs[i].name);
+    if (!good && v->days.nrefs)
+        wb_damage_add(v->damage, NULL, "HEAD", "head", "it does not name a reference with records");
+    return 0;
+}
+
+static int survey_all(struct survey *v, struct wb_err *err)
+{
+    struct wb_git_ref *raw = NULL;
+    size_t n = 0;
+    int rc = wb_days_read(v->s, &v->days, v->damage, err);
+
+    for (size_t i = 0; rc == 0 && i < v->days.n; i++)
+        rc = survey_day(v, &v->days.v[i], err);
+    if (v->n)
+        qsort(v->v, v->n, sizeof(*v->v), by_run);
+    for (size_t i = 0; rc == 0 && i < v->days.nrefs; i++)
+        rc = survey_ref(v, i, err);
+    if (rc == 0)
+        rc = wb_git_refs(v->s->git, WB_RAW "*/*", &raw, &n, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = survey_raw(v, &raw[i], err);
+    wb_git_refs_free(raw, n);
+    return rc < 0 ? rc : check_head(v, err);
+}
+
+/* One run: its folder, and that the commit which added it added just this. */
+static int survey_run(struct survey *v, const char *run, struct wb_err *err)
+{
+    struct wb_place p = {0};
+    struct wb_git_commit c = {0};
+    struct wb_git_entry e;
+    int rc = wb_place_find(v->s, run, &p, err);
+
+    if (rc < 0)
+        return rc == -WB_CORRUPT ? note(v, run, ".", err) : rc;
+    v->n = 1;
+    {
+        WB_AUTO_FREE char *name = wb_strdup(run);
+        const struct wb_git_entry folder = {.name = name, .id = p.tree, .mode = WB_MODE_TREE};
+        char date[11] = {p.path[5],  p.path[6],  p.path[7], p.path[8],  '-',
+                         p.path[10], p.path[11], '-',       p.path[13], p.path[14]};
+
+        rc = wb_verify_folder(v->s, p.ref, date, &folder, v->damage, err);
+    }
+    if (rc == 0) {
+        rc = wb_place_commit(v->s, &p, run, &c, err);
+        if (rc == 0)
+            rc = wb_git_lookup(v->s->git, &c.tree, p.path, &e, err);
+        if (rc < 0)
+            rc = note(v, run, "history", err);
+        else if (!wb_oid_equal(&e.id, &p.tree))
+            wb_damage_add(v->damage, run, ".", "changed", "it was changed after it was recorded");
+    }
+    wb_git_commit_release(&c);
+    wb_place_release(&p);
+    return rc;
+}
+
+int wb_store_verify(struct wb_store *s, const char *run, wb_json *damage, size_t *runs,
+                    struct wb_err *err)
+{
+    struct wb_err own = WB_ERR_INIT;
+    struct survey v = {.s = s, .damage = damage};
+    int rc = run ? survey_run(&v, run, &own) : survey_all(&v, &own);
+
+    if (rc == 0 && runs)
+        *runs = v.n;
+    if (rc < 0 && err)
+        *err = own;
+    for (size_t i = 0; v.v && i < v.n; i++) {
+        free(v.v[i].run);
+        free(v.v[i].path);
+    }
+    free(v.v);
+    wb_days_release(&v.days);
+    return rc;
+}

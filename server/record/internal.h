@@ -1,0 +1,84 @@
+/*
+ * What the files of this room share; nobody else includes it but its tests.
+ */
+#ifndef WB_RECORD_INTERNAL_H
+#define WB_RECORD_INTERNAL_H
+
+#include "server/record/git.h"
+#include "server/record/store.h"
+
+#define WB_RECORDS "refs/heads/records/"
+#define WB_RAW "refs/raw/"
+
+/* Bounds of a record. */
+#define WB_DOC_MAX (32u << 20)      /* bytes of one document or recipe file */
+#define WB_RAW_BYTES_MAX (1u << 30) /* bytes of one raw file, uncompressed */
+#define WB_RECORD_FILES_MAX 2000    /* recipe files, and raw files */
+#define WB_SCHEMA 1
+
+/* Called at each step of a commit, so that tests can end the process there. */
+typedef void wb_store_hook(void *arg, const char *point);
+
+struct wb_store {
+    char *path;
+    char *controller; /* NULL: a copy that can only be read */
+    struct wb_git *git;
+    struct wb_strv notices;
+    bool tidied; /* raw references were looked through for a dead writer's */
+    wb_store_hook *hook;
+    void *hook_arg;
+};
+
+/* Names of the six documents, NULL-ended; the summary is the first. */
+extern const char *const wb_record_docs[];
+
+/* "2026-11-30" of a time; false outside years 1970 to 9999. */
+bool wb_day_text(int64_t unix_ms, char out[11]);
+/* The first word of a commit's message, which is the run it was made for; caller frees. */
+char *wb_commit_run(const struct wb_git_commit *c);
+
+/* One day's folder in one controller's reference. */
+struct wb_day {
+    char date[11];
+    size_t ref; /* index into refs */
+    struct wb_oid tree;
+};
+struct wb_days {
+    struct wb_git_ref *refs;
+    size_t nrefs;
+    struct wb_day *v; /* newest first; of one day those of all references follow each other */
+    size_t n, cap;
+};
+/* All days of all references. A folder that cannot be read is added to damage (array), or, where
+ * that is NULL, the error. */
+int wb_days_read(struct wb_store *s, struct wb_days *out, wb_json *damage,
+                 struct wb_err *err) WB_MUST_CHECK;
+void wb_days_release(struct wb_days *d);
+
+/* A run's folder. */
+struct wb_place {
+    struct wb_oid tip; /* commit of the reference */
+    struct wb_oid tree;
+    char *ref, *path;
+};
+int wb_place_find(struct wb_store *s, const char *run, struct wb_place *out,
+                  struct wb_err *err) WB_MUST_CHECK;
+void wb_place_release(struct wb_place *p);
+/* The commit that added a run, searched from the tip. */
+int wb_place_commit(struct wb_store *s, const struct wb_place *p, const char *run,
+                    struct wb_git_commit *out, struct wb_err *err) WB_MUST_CHECK;
+
+/* One document of a run's folder, parsed. */
+int wb_place_doc(struct wb_store *s, const struct wb_oid *folder, const char *doc, wb_json **out,
+                 struct wb_err *err) WB_MUST_CHECK;
+/* One raw file, decompressed and compared with {sha256, bytes} of the summary. date is
+ * "2026-11-30". WB_NOT_FOUND "raw pruned" when its reference or folder is gone. */
+int wb_raw_read(struct wb_store *s, const char *ref, const char *date, const char *run,
+                const char *name, const wb_json *facts, struct wb_buf *out,
+                struct wb_err *err) WB_MUST_CHECK;
+
+/* {run, file, code, message, note} into an array. run may be NULL. */
+void wb_damage_add(wb_json *damage, const char *run, const char *file, const char *code,
+                   const char *message);
+
+#endif

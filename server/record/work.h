@@ -1,0 +1,31 @@
+/*
+ * One commit on its way: prepared without the lock (prepare.c), written with it (commit.c).
+ */
+#ifndef WB_RECORD_WORK_H
+#define WB_RECORD_WORK_H
+
+#include "server/record/internal.h"
+
+#define WB_NDOCS 6
+
+struct wb_work {
+    struct wb_store *s;
+    const struct wb_record *r;
+    char date[11];
+    char *folder;     /* runs/2026/11/30/<run> */
+    char *raw_folder; /* 30/<run> */
+    char *ref, *raw_ref;
+    struct wb_buf docs[WB_NDOCS];
+    struct wb_buf *raw; /* compressed, r->nraw */
+    char *message, *raw_message;
+    int64_t time_s;
+    char *quarantine;
+    struct wb_git_batch *batch;
+    struct wb_oid commit, raw_commit;
+};
+
+/* Checks w->r and fills everything up to the quarantine's path. */
+int wb_work_prepare(struct wb_work *w, struct wb_err *err) WB_MUST_CHECK;
+void wb_work_release(struct wb_work *w);
+
+#endif
