@@ -49,6 +49,8 @@ static __attribute__((noreturn)) void become(const struct wb_child_spec *spec, c
             (void)signal(sig, SIG_DFL);
     if (dup2(theirs[0], 0) < 0 || dup2(theirs[1], 1) < 0 || dup2(theirs[2], 2) < 0)
         goto failed;
+    /* Descriptors of libraries and of our own parent are none of the child's business. */
+    (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (spec->cwd && chdir(spec->cwd) < 0)
         goto failed;
     (void)execvpe(spec->argv[0], spec->argv, spec->env ? spec->env : default_env);
