@@ -54,6 +54,7 @@ struct wb_placement {
 
 struct wb_plan {
     char *campaign;               /* id: "cmp_" + sortable */
+    char *host_class;             /* of the facts it was made from */
     const struct wb_study *study; /* borrowed */
     struct wb_arm *arms;
     size_t narms;
@@ -67,8 +68,9 @@ struct wb_plan {
     double forecast_s;
 };
 
-/* Makes the plan. Problems (too few CPUs: with the numbers; fewer than 6 rounds is a warning in
- * json) go to p; NULL then. */
+/* Makes the plan; seed 0 takes the study's, and if that is 0 too, one from the kernel. Problems
+ * (too few CPUs, too little memory: with the numbers) go to p; NULL then. What is legal but weakens
+ * the answer, such as fewer than 6 rounds, is in `warnings` of the JSON. */
 struct wb_plan *wb_plan_make(const struct wb_study *study, const struct wb_host_facts *host,
                              uint64_t seed, struct wb_problems *p);
 wb_json *

@@ -27,6 +27,8 @@ enum wb_step {
     WB_STEP_COUNT
 };
 const char *wb_step_name(enum wb_step s);
+/* Limit of a step where the recipe names none; of READY it is the whole wait, not one call. */
+int64_t wb_step_default_limit_ns(enum wb_step s);
 
 enum wb_param_type { WB_PARAM_TEXT, WB_PARAM_WORD, WB_PARAM_INT, WB_PARAM_BYTES, WB_PARAM_BOOL };
 struct wb_param {
@@ -47,6 +49,12 @@ struct wb_recipe_version {
                      fetch only */
 };
 
+/* What the measure step gives. */
+struct wb_recipe_metric {
+    char *name, *unit; /* unit "" for plain counts */
+    bool counter;      /* since start: the difference of two readings counts; else a gauge */
+};
+
 struct wb_recipe {
     char *dir; /* absolute folder */
     char *name, *revision, *summary;
@@ -62,8 +70,12 @@ struct wb_recipe {
     bool has_step[WB_STEP_COUNT];
     int64_t step_limit_ns[WB_STEP_COUNT];
     int64_t memory_min; /* smallest memory share it runs in, bytes */
+    struct wb_recipe_metric *metrics;
+    size_t nmetrics;
     struct wb_strv allowed_differences;
-    char digest[65]; /* sha256 over the folder's files without studies/: recipe content */
+    struct wb_strv files;   /* of the folder without studies/, relative paths, sorted */
+    char digest[65];        /* sha256 over those files: recipe content */
+    char series_digest[65]; /* the same without the list of versions: part of series keys */
 };
 
 /* Reads and checks recipe.yaml in dir. All problems are added to p; NULL then. Free with
@@ -76,6 +88,9 @@ const struct wb_param *wb_recipe_find_param(const struct wb_recipe *r, const cha
  * caller frees. */
 int wb_param_check(const struct wb_param *p, const char *text, char **canonical,
                    struct wb_err *err) WB_MUST_CHECK;
+/* How people see a canonical value: sizes in their largest exact unit, an empty text as "empty";
+ * caller frees. */
+char *wb_param_show(const struct wb_param *p, const char *canonical);
 /* Names of the versions, for messages; caller frees. */
 char *wb_recipe_version_list(const struct wb_recipe *r);
 void wb_recipe_free(struct wb_recipe *r);

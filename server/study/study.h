@@ -23,19 +23,21 @@ struct wb_phase {
     char *name;         /* "load", "max", "latency": unique, a NAME */
     bool load_only;     /* op: insert, order: sequential; not measured */
     double get_percent; /* mix; set is the rest */
-    char *keys;         /* key choice of wb-load: "uniform" */
-    int64_t connections, depth, threads;
+    char *keys;         /* key choice of wb-load: "uniform"; NULL in the data load */
+    int64_t connections, threads;
+    int64_t depth; /* 0: what the load takes by default (open loop only) */
     enum wb_pace pace;
     double rate_per_s;         /* RATE */
     double calibrated_percent; /* CALIBRATED */
-    char *arrivals;            /* "constant" | "poisson" */
+    char *arrivals;            /* "constant" | "poisson"; NULL in closed loop */
     int64_t warm_up_ns, for_ns;
     int64_t timeout_ns;
 };
 
 struct wb_factor {
-    char *name;            /* "form", "cpu_quota", "setting.NAME" */
-    struct wb_strv values; /* canonical texts, in study order */
+    char *name;               /* "form", "cpu_quota", "setting.NAME" */
+    struct wb_strv values;    /* as people see them, one text per value ("64MiB"), in study order */
+    struct wb_strv canonical; /* the same as the recipe's parameter has them ("67108864") */
 };
 
 struct wb_contrast_ask {
@@ -99,5 +101,9 @@ struct wb_study *wb_study_read_file(const char *path, const struct wb_study_opti
 struct wb_study *wb_study_check(struct wb_node *tree, const char *file,
                                 const struct wb_study_options *o, struct wb_problems *p);
 void wb_study_free(struct wb_study *s);
+
+/* "max.throughput" -> its phase; NULL when no measured phase has it. */
+const struct wb_phase *wb_metric_phase(const struct wb_study *s, const char *metric);
+bool wb_metric_higher_is_better(const char *metric);
 
 #endif

@@ -1,0 +1,316 @@
+#include "server/study/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/rng.h"
+#include "server/study/parts.h"
+
+/* Fewest rounds from which a verdict can follow. */
+#define ROUNDS_VERDICT 6
+
+/* Forecast: what a run costs beside its phases (deploy, probes, stop, record), how fast data is
+ * written, and what a form costs once per campaign. */
+#define RUN_OVERHEAD_S 3.0
+#define LOAD_BYTES_PER_S 80e6
+#define LOAD_ROWS_PER_S 50e3
+#define PREPARE_S 10.0
+
+char *wb_new_id(const char *prefix)
+{
+    static const char alphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    uint64_t ms = (uint64_t)wb_now_unix_ms(NULL) & 0xffffffffffffULL;
+    uint64_t hi = wb_random_seed(), lo = wb_random_seed();
+    char text[27];
+
+    /* 10 characters of time, 16 of randomness, 5 bits each. */
+    for (int i = 9; i >= 0; i--, ms >>= 5)
+        text[i] = alphabet[ms & 31];
+    for (int i = 17; i >= 10; i--, hi >>= 5)
+        text[i] = alphabet[hi & 31];
+    for (int i = 25; i >= 18; i--, lo >>= 5)
+        text[i] = alphabet[lo & 31];
+    text[26] = '\0';
+    return wb_strf("%s%s", prefix, text);
+}
+
+static void make_order(struct wb_plan *plan)
+{
+    struct wb_rng rng;
+
+    plan->order = wb_calloc((size_t)plan->rounds * plan->narms, sizeof *plan->order);
+    wb_rng_seed(&rng, plan->seed);
+    for (int r = 0; r < plan->rounds; r++) {
+        int *round = plan->order + (size_t)r * plan->narms;
+
+        for (size_t i = 0; i < plan->narms; i++)
+            round[i] = (int)i;
+        wb_rng_shuffle(&rng, round, plan->narms);
+    }
+}
+
+static double run_seconds(const struct wb_study *s)
+{
+    double t = RUN_OVERHEAD_S;
+
+    for (size_t i = 0; i < s->nphases; i++) {
+        const struct wb_phase *ph = &s->phases[i];
+        double by_bytes =
+            (double)s->rows * (double)(s->key_bytes + s->value_bytes) / LOAD_BYTES_PER_S;
+        double by_rows = (double)s->rows / LOAD_ROWS_PER_S;
+
+        if (ph->load_only)
+            t += by_bytes > by_rows ? by_bytes : by_rows;
+        else
+            t += (double)(ph->warm_up_ns + ph->for_ns) / 1e9;
+    }
+    return t;
+}
+
+/* The arm whose measured maximum the calibrated rates are shares of: the one that others are
+ * judged against. */
+static int calibration_arm(const struct wb_plan *plan)
+{
+    bool needed = false;
+
+    for (size_t i = 0; i < plan->study->nphases; i++)
+        needed = needed || plan->study->phases[i].pace == WB_PACE_CALIBRATED;
+    if (!needed)
+        return -1;
+    return plan->ncontrasts > 0 ? plan->contrasts[0].against : 0;
+}
+
+static double forecast(const struct wb_plan *plan)
+{
+    double runs = (double)plan->rounds * (double)plan->narms + (plan->calibration_arm >= 0);
+
+    return PREPARE_S + runs * run_seconds(plan->study);
+}
+
+struct wb_plan *wb_plan_make(const struct wb_study *study, const struct wb_host_facts *host,
+                             uint64_t seed, struct wb_problems *p)
+{
+    struct wb_plan *plan = wb_calloc(1, sizeof *plan);
+    size_t before = p->n + p->dropped;
+
+    wb_placement_make(study, host, &plan->placement, p);
+    if (p->n + p->dropped > before) {
+        wb_plan_free(plan);
+        return NULL;
+    }
+    plan->study = study;
+    plan->campaign = wb_new_id("cmp_");
+    plan->host_class = wb_strdup(host->host_class);
+    plan->rounds = (int)study->rounds;
+    plan->seed = seed ? seed : study->seed;
+    while (plan->seed == 0)
+        plan->seed = wb_random_seed();
+    wb_arms_make(study, &plan->arms, &plan->narms);
+    for (size_t i = 0; i < plan->narms; i++)
+        wb_series_key(study, host, &plan->placement, &plan->arms[i]);
+    wb_contrasts_make(study, plan->arms, plan->narms, &plan->contrasts, &plan->ncontrasts);
+    make_order(plan);
+    plan->calibration_arm = calibration_arm(plan);
+    plan->forecast_s = forecast(plan);
+    return plan;
+}
+
+/* ---- warnings ---- */
+
+static void warn(wb_json *list, const char *code, char *text)
+{
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "code", code);
+    wb_json_set_str(o, "text", text);
+    wb_json_push(list, o);
+    free(text);
+}
+
+static void warn_lonely_arms(const struct wb_plan *plan, wb_json *list)
+{
+    for (size_t i = 0; plan->narms > 1 && i < plan->narms; i++) {
+        bool judged = false;
+
+        for (size_t k = 0; k < plan->ncontrasts; k++)
+            judged =
+                judged || plan->contrasts[k].arm == (int)i || plan->contrasts[k].against == (int)i;
+        if (!judged)
+            warn(list, "no-contrast",
+                 wb_strf("no contrast has the arm '%s': it is measured, but not judged",
+                         plan->arms[i].label));
+    }
+}
+
+static void warn_quota(const struct wb_plan *plan, wb_json *list)
+{
+    int *cpus = NULL, n = 0;
+
+    if (wb_parse_cpulist(plan->placement.database_cpus, &cpus, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < plan->narms; i++) {
+        if (plan->arms[i].cpu_quota >= n)
+            warn(list, "quota-without-effect",
+                 wb_strf("cpu_quota %g of '%s' limits nothing: the database has %d CPU%s",
+                         plan->arms[i].cpu_quota, plan->arms[i].label, n, n == 1 ? "" : "s"));
+    }
+    free(cpus);
+}
+
+wb_json *wb_plan_warnings(const struct wb_plan *plan)
+{
+    wb_json *list = wb_json_array();
+
+    if (plan->rounds < ROUNDS_VERDICT)
+        warn(list, "few-rounds",
+             wb_strf("%d round%s: a verdict needs %d, contrasts will be 'insufficient'",
+                     plan->rounds, plan->rounds == 1 ? "" : "s", ROUNDS_VERDICT));
+    if (plan->placement.shared)
+        warn(list, "shared-placement",
+             wb_strdup("database and load share CPUs: every result is marked, and what the load "
+                       "takes is missing in the database's figures"));
+    warn_lonely_arms(plan, list);
+    warn_quota(plan, list);
+    return list;
+}
+
+/* ---- JSON ---- */
+
+static wb_json *arm_json(const struct wb_arm *a)
+{
+    wb_json *o = wb_json_object(), *factors = wb_json_object(), *settings = wb_json_object();
+
+    for (size_t i = 0; i < a->nvalues; i++)
+        wb_json_set_str(factors, a->values[i].factor, a->values[i].value);
+    for (size_t i = 0; i < a->nsettings; i++)
+        wb_json_set_str(settings, a->settings[i].name, a->settings[i].value);
+    wb_json_set_str(o, "label", a->label);
+    wb_json_set_str(o, "form", a->form.ops->name);
+    wb_json_set_int(o, "count", a->form.count);
+    wb_json_set(o, "factors", factors);
+    wb_json_set(o, "settings", settings);
+    if (a->cpu_quota > 0)
+        wb_json_set_real(o, "cpu_quota", a->cpu_quota);
+    else
+        wb_json_set_reason(o, "cpu_quota", "no quota");
+    wb_json_set_str(o, "series_key", a->series_key);
+    return o;
+}
+
+static wb_json *contrast_json(const struct wb_plan *plan, const struct wb_contrast *c)
+{
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "name", c->name);
+    wb_json_set_str(o, "arm", plan->arms[c->arm].label);
+    wb_json_set_str(o, "against", plan->arms[c->against].label);
+    wb_json_set_str(o, "metric", c->metric);
+    wb_json_set_str(o, "better", c->higher_is_better ? "higher" : "lower");
+    wb_json_set_bool(o, "primary", c->primary);
+    return o;
+}
+
+static wb_json *order_json(const struct wb_plan *plan)
+{
+    wb_json *rounds = wb_json_array();
+
+    for (int r = 0; r < plan->rounds; r++) {
+        wb_json *round = wb_json_array();
+
+        for (size_t i = 0; i < plan->narms; i++) {
+            int arm = plan->order[(size_t)r * plan->narms + i];
+
+            wb_json_push(round, wb_json_str(plan->arms[arm].label));
+        }
+        wb_json_push(rounds, round);
+    }
+    return rounds;
+}
+
+static wb_json *placement_json(const struct wb_placement *pl)
+{
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "database_cpus", pl->database_cpus);
+    wb_json_set_str(o, "load_cpus", pl->load_cpus);
+    wb_json_set_str(o, "agent_cpus", pl->agent_cpus);
+    wb_json_set_str(o, "mems", pl->mems);
+    wb_json_set_bool(o, "shared", pl->shared);
+    return o;
+}
+
+static wb_json *recipe_json(const struct wb_study *s)
+{
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "name", s->recipe->name);
+    wb_json_set_str(o, "revision", s->recipe->revision);
+    wb_json_set_str(o, "version", s->version->version);
+    wb_json_set_str(o, "digest", s->recipe->digest);
+    return o;
+}
+
+/* Readers with doubles keep integers only up to 2^53. */
+static wb_json *seed_json(uint64_t seed)
+{
+    WB_AUTO_FREE char *text = NULL;
+
+    if (seed <= 1ULL << 53)
+        return wb_json_int((int64_t)seed);
+    text = wb_strf("%llu", (unsigned long long)seed);
+    return wb_json_str(text);
+}
+
+wb_json *wb_plan_json(const struct wb_plan *plan)
+{
+    wb_json *o = wb_json_object(), *arms = wb_json_array(), *contrasts = wb_json_array();
+    const struct wb_study *s = plan->study;
+
+    for (size_t i = 0; i < plan->narms; i++)
+        wb_json_push(arms, arm_json(&plan->arms[i]));
+    for (size_t i = 0; i < plan->ncontrasts; i++)
+        wb_json_push(contrasts, contrast_json(plan, &plan->contrasts[i]));
+    wb_json_set_str(o, "campaign", plan->campaign);
+    wb_json_set_str(o, "study", s->name);
+    wb_json_set(o, "recipe", recipe_json(s));
+    wb_json_set_int(o, "rounds", plan->rounds);
+    wb_json_set(o, "seed", seed_json(plan->seed));
+    wb_json_set(o, "arms", arms);
+    wb_json_set(o, "contrasts", contrasts);
+    wb_json_set(o, "order", order_json(plan));
+    wb_json_set(o, "placement", placement_json(&plan->placement));
+    wb_json_set_int(o, "memory_bytes", s->memory_bytes);
+    wb_json_set(o, "workload", wb_workload_json(s));
+    wb_json_set_str(o, "host_class", plan->host_class);
+    if (plan->calibration_arm >= 0)
+        wb_json_set_str(o, "calibration_arm", plan->arms[plan->calibration_arm].label);
+    else
+        wb_json_set_reason(o, "calibration_arm", "no phase has a calibrated rate");
+    wb_json_set_real(o, "threshold_percent", s->threshold_percent);
+    wb_json_set_bool(o, "accept_noisy", s->accept_noisy);
+    wb_json_set_int(o, "runs", (int64_t)plan->rounds * (int64_t)plan->narms);
+    wb_json_set_real(o, "forecast_s", plan->forecast_s);
+    wb_json_set(o, "warnings", wb_plan_warnings(plan));
+    return o;
+}
+
+void wb_plan_free(struct wb_plan *plan)
+{
+    if (!plan)
+        return;
+    wb_arms_free(plan->arms, plan->narms);
+    for (size_t i = 0; i < plan->ncontrasts; i++) {
+        free(plan->contrasts[i].name);
+        free(plan->contrasts[i].metric);
+    }
+    free(plan->contrasts);
+    free(plan->order);
+    free(plan->placement.database_cpus);
+    free(plan->placement.load_cpus);
+    free(plan->placement.agent_cpus);
+    free(plan->placement.mems);
+    free(plan->campaign);
+    free(plan->host_class);
+    free(plan);
+}

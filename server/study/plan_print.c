@@ -1,0 +1,222 @@
+#include <string.h>
+
+#include "server/base/table.h"
+#include "server/study/parts.h"
+
+#define ROUNDS_SHOWN 4
+
+static void print_head(const struct wb_plan *plan, struct wb_buf *out)
+{
+    const struct wb_study *s = plan->study;
+    size_t runs = (size_t)plan->rounds * plan->narms;
+
+    wb_buf_addf(out, "%s: %s %s, %d round%s of %zu arm%s, %zu run%s\n\n", s->name, s->recipe->name,
+                s->version->version, plan->rounds, plan->rounds == 1 ? "" : "s", plan->narms,
+                plan->narms == 1 ? "" : "s", runs, runs == 1 ? "" : "s");
+}
+
+static void print_arms(const struct wb_plan *plan, int width, struct wb_buf *out)
+{
+    struct wb_table *t = wb_table_new();
+
+    wb_table_column(t, "arm", WB_LEFT);
+    wb_table_column(t, "form", WB_LEFT);
+    wb_table_column(t, "cpu quota", WB_RIGHT);
+    wb_table_column(t, "series", WB_LEFT);
+    for (size_t i = 0; i < plan->narms; i++) {
+        const struct wb_arm *a = &plan->arms[i];
+
+        wb_table_row(t);
+        wb_table_cell(t, "%s", a->label);
+        wb_table_cell(t, "%s x%d", a->form.ops->name, a->form.count);
+        if (a->cpu_quota > 0)
+            wb_table_cell(t, "%g", a->cpu_quota);
+        else
+            wb_table_cell(t, "none");
+        wb_table_cell(t, "%s", a->series_key);
+    }
+    wb_table_print(t, width, out);
+    wb_table_free(t);
+}
+
+static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *out)
+{
+    const struct wb_study *s = plan->study;
+    struct wb_table *t = wb_table_new();
+    struct wb_buf b = WB_BUF_INIT(256);
+
+    wb_table_column(t, "phase", WB_LEFT);
+    wb_table_column(t, "operations", WB_LEFT);
+    wb_table_column(t, "rate", WB_LEFT);
+    wb_table_column(t, "connections", WB_RIGHT);
+    wb_table_column(t, "warm-up", WB_RIGHT);
+    wb_table_column(t, "for", WB_RIGHT);
+    for (size_t i = 0; i < s->nphases; i++) {
+        const struct wb_phase *ph = &s->phases[i];
+
+        wb_table_row(t);
+        wb_table_cell(t, "%s", ph->name);
+        if (ph->load_only)
+            wb_table_cell(t, "insert %lld rows", (long long)s->rows);
+        else if (ph->get_percent == 0 || ph->get_percent == 100)
+            wb_table_cell(t, "%s", ph->get_percent == 0 ? "set" : "get");
+        else
+            wb_table_cell(t, "get %g%%, set %g%%", ph->get_percent, 100 - ph->get_percent);
+        wb_buf_clear(&b);
+        if (ph->pace == WB_PACE_RATE)
+            wb_format_rate(ph->rate_per_s, &b);
+        else if (ph->pace == WB_PACE_CALIBRATED)
+            wb_buf_addf(&b, "%g%% of calibrated", ph->calibrated_percent);
+        else
+            wb_buf_adds(&b, "max");
+        wb_table_cell(t, "%s", wb_buf_str(&b));
+        wb_table_cell(t, "%lld", (long long)ph->connections);
+        if (ph->load_only)
+            continue;
+        wb_buf_clear(&b);
+        wb_format_ns(ph->warm_up_ns, &b);
+        wb_table_cell(t, "%s", wb_buf_str(&b));
+        wb_buf_clear(&b);
+        wb_format_ns(ph->for_ns, &b);
+        wb_table_cell(t, "%s", wb_buf_str(&b));
+    }
+    wb_table_print(t, width, out);
+    wb_table_free(t);
+    wb_buf_release(&b);
+}
+
+static void print_contrasts(const struct wb_plan *plan, int width, struct wb_buf *out)
+{
+    struct wb_table *t;
+    size_t others = 0;
+
+    for (size_t i = 0; i < plan->ncontrasts; i++)
+        others += !plan->contrasts[i].primary;
+    if (plan->ncontrasts == 0) {
+        wb_buf_adds(out, "no contrast: one arm, or none that differ in one thing\n");
+        return;
+    }
+    t = wb_table_new();
+    wb_table_column(t, "contrast", WB_LEFT);
+    wb_table_column(t, "arm", WB_LEFT);
+    wb_table_column(t, "against", WB_LEFT);
+    wb_table_column(t, "metric", WB_LEFT);
+    wb_table_column(t, "better", WB_LEFT);
+    for (size_t i = 0; i < plan->ncontrasts; i++) {
+        const struct wb_contrast *c = &plan->contrasts[i];
+
+        if (!c->primary)
+            continue;
+        wb_table_row(t);
+        wb_table_cell(t, "%s", c->name);
+        wb_table_cell(t, "%s", plan->arms[c->arm].label);
+        wb_table_cell(t, "%s", plan->arms[c->against].label);
+        wb_table_cell(t, "%s", c->metric);
+        wb_table_cell(t, "%s", c->higher_is_better ? "higher" : "lower");
+    }
+    wb_table_print(t, width, out);
+    wb_table_free(t);
+    if (others > 0)
+        wb_buf_addf(out, "and %zu row%s for the other metrics, beside the family that is tested\n",
+                    others, others == 1 ? "" : "s");
+}
+
+/* Words separated by `glue`, wrapped at width with the given indent. */
+static void add_wrapped(struct wb_buf *out, const char *text, size_t indent, size_t width,
+                        size_t *column)
+{
+    size_t n = strlen(text);
+
+    if (*column > indent && *column + n > width) {
+        wb_buf_addf(out, "\n%*s", (int)indent, "");
+        *column = indent;
+    }
+    wb_buf_adds(out, text);
+    *column += n;
+}
+
+static void print_order(const struct wb_plan *plan, size_t width, struct wb_buf *out)
+{
+    int shown = plan->rounds <= ROUNDS_SHOWN + 1 ? plan->rounds : ROUNDS_SHOWN;
+
+    wb_buf_addf(out, "order, shuffled in every round with seed %llu\n",
+                (unsigned long long)plan->seed);
+    for (int r = 0; r < shown; r++) {
+        size_t column = 6;
+
+        wb_buf_addf(out, "%4d  ", r + 1);
+        for (size_t i = 0; i < plan->narms; i++) {
+            int arm = plan->order[(size_t)r * plan->narms + i];
+            WB_AUTO_FREE char *text =
+                wb_strf("%s%s", plan->arms[arm].label, i + 1 < plan->narms ? ", " : "");
+
+            add_wrapped(out, text, 6, width, &column);
+        }
+        wb_buf_adds(out, "\n");
+    }
+    if (shown < plan->rounds)
+        wb_buf_addf(out, "      and %d more rounds\n", plan->rounds - shown);
+}
+
+static void add_sentence(struct wb_buf *out, const char *head, const char *text, size_t width)
+{
+    size_t indent = 11, column = indent;
+    const char *word = text;
+
+    wb_buf_addf(out, "%-11s", head);
+    while (*word) {
+        size_t n = strcspn(word, " ");
+        WB_AUTO_FREE char *one = wb_strndup(word, n);
+
+        if (column > indent && column + 1 + n > width) {
+            wb_buf_addf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            wb_buf_addc(out, ' ');
+            column++;
+        }
+        wb_buf_adds(out, one);
+        column += n;
+        word += n + strspn(word + n, " ");
+    }
+    wb_buf_addc(out, '\n');
+}
+
+static void print_rest(const struct wb_plan *plan, size_t width, struct wb_buf *out)
+{
+    const struct wb_placement *pl = &plan->placement;
+    WB_AUTO_JSON wb_json *warnings = wb_plan_warnings(plan);
+    struct wb_buf b = WB_BUF_INIT(4096);
+
+    wb_buf_addf(&b,
+                "database on CPU %s, load and agent on CPU %s, memory node %s; the database "
+                "gets ",
+                pl->database_cpus, pl->load_cpus, pl->mems);
+    wb_format_bytes(plan->study->memory_bytes, &b);
+    add_sentence(out, "placement", wb_buf_str(&b), width);
+    wb_buf_clear(&b);
+    wb_format_ns((int64_t)(plan->forecast_s * 1e9), &b);
+    if (plan->calibration_arm >= 0)
+        wb_buf_addf(&b, ", with one calibration pass on %s before round 1",
+                    plan->arms[plan->calibration_arm].label);
+    add_sentence(out, "forecast", wb_buf_str(&b), width);
+    for (size_t i = 0; i < wb_json_len(warnings); i++)
+        add_sentence(out, "warning", wb_json_str_or(wb_json_at(warnings, i), "text", ""), width);
+    wb_buf_release(&b);
+}
+
+void wb_plan_print(const struct wb_plan *plan, int width, struct wb_buf *out)
+{
+    size_t w = width > 0 ? (size_t)width : 80;
+
+    print_head(plan, out);
+    print_arms(plan, width, out);
+    wb_buf_addc(out, '\n');
+    print_phases(plan, width, out);
+    wb_buf_addc(out, '\n');
+    print_contrasts(plan, width, out);
+    wb_buf_addc(out, '\n');
+    print_order(plan, w, out);
+    wb_buf_addc(out, '\n');
+    print_rest(plan, w, out);
+}

@@ -1,0 +1,82 @@
+#include "server/study/parts.h"
+
+#include <string.h>
+
+#include "server/base/digest.h"
+
+static wb_json *phase_json(const struct wb_phase *ph)
+{
+    static const char *const paces[] = {
+        [WB_PACE_MAX] = "max", [WB_PACE_RATE] = "rate", [WB_PACE_CALIBRATED] = "calibrated"};
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "name", ph->name);
+    wb_json_set_bool(o, "load_only", ph->load_only);
+    wb_json_set_real(o, "get_percent", ph->get_percent);
+    wb_json_set_str(o, "keys", ph->keys);
+    wb_json_set_int(o, "connections", ph->connections);
+    wb_json_set_int(o, "depth", ph->depth);
+    wb_json_set_int(o, "threads", ph->threads);
+    wb_json_set_str(o, "pace", paces[ph->pace]);
+    wb_json_set_real(o, "rate_per_s", ph->rate_per_s);
+    wb_json_set_real(o, "calibrated_percent", ph->calibrated_percent);
+    wb_json_set_str(o, "arrivals", ph->arrivals);
+    wb_json_set_int(o, "warm_up_ns", ph->warm_up_ns);
+    wb_json_set_int(o, "for_ns", ph->for_ns);
+    wb_json_set_int(o, "timeout_ns", ph->timeout_ns);
+    return o;
+}
+
+wb_json *wb_workload_json(const struct wb_study *s)
+{
+    wb_json *o = wb_json_object(), *phases = wb_json_array();
+
+    wb_json_set_int(o, "rows", s->rows);
+    wb_json_set_int(o, "key_bytes", s->key_bytes);
+    wb_json_set_int(o, "value_bytes", s->value_bytes);
+    for (size_t i = 0; i < s->nphases; i++)
+        wb_json_push(phases, phase_json(&s->phases[i]));
+    wb_json_set(o, "phases", phases);
+    return o;
+}
+
+/* Copies are the same arm, so `copy` is no part of it. */
+static wb_json *arm_json(const struct wb_arm *a)
+{
+    wb_json *o = wb_json_object(), *settings = wb_json_object();
+
+    wb_json_set_str(o, "form", a->form.ops->name);
+    wb_json_set_int(o, "count", a->form.count);
+    wb_json_set_real(o, "cpu_quota", a->cpu_quota);
+    for (size_t i = 0; i < a->nsettings; i++)
+        wb_json_set_str(settings, a->settings[i].name, a->settings[i].value);
+    wb_json_set(o, "settings", settings);
+    return o;
+}
+
+void wb_series_key(const struct wb_study *s, const struct wb_host_facts *host,
+                   const struct wb_placement *placement, struct wb_arm *arm)
+{
+    WB_AUTO_JSON wb_json *o = wb_json_object();
+    struct wb_buf text = WB_BUF_INIT(1 << 20);
+    char hex[WB_SHA256_HEX];
+
+    wb_json_set_str(o, "series_version", "1");
+    wb_json_set(o, "arm", arm_json(arm));
+    wb_json_set(o, "workload", wb_workload_json(s));
+    wb_json_set_str(o, "recipe", s->recipe->name);
+    wb_json_set_str(o, "recipe_content", s->recipe->series_digest);
+    wb_json_set_str(o, "topology", s->topology);
+    wb_json_set_int(o, "share", s->share);
+    wb_json_set_int(o, "limits", s->limits);
+    wb_json_set_int(o, "network", s->network);
+    wb_json_set_int(o, "memory_bytes", s->memory_bytes);
+    wb_json_set_str(o, "host_class", host->host_class);
+    wb_json_set_str(o, "database_cpus", placement->database_cpus);
+    wb_json_set_str(o, "load_cpus", placement->load_cpus);
+    wb_json_canonical(o, &text);
+    wb_sha256_of(wb_buf_str(&text), text.len, hex);
+    memcpy(arm->series_key, hex, sizeof arm->series_key - 1);
+    arm->series_key[sizeof arm->series_key - 1] = '\0';
+    wb_buf_release(&text);
+}

@@ -1,0 +1,367 @@
+#include "server/study/study.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/fields.h"
+#include "server/base/file.h"
+#include "server/study/parts.h"
+
+#define MEMORY_DEFAULT (1LL << 30)
+#define ROUNDS_DEFAULT 8
+#define COPIES_MAX 4
+
+/* What the top of a study is read into first. */
+struct raw {
+    char *name, *topology, *network, *placement;
+    int64_t copies, memory, seed;
+    int share, limits;
+    double threshold;
+    const struct wb_node *recipe, *hosts, *factors, *workload, *rounds, *contrasts, *validity,
+        *profiles;
+};
+
+static const char *const share_words[] = {"host", "instance", NULL};
+static const char *const limits_words[] = {"same", "none", NULL};
+
+#define AT(m) offsetof(struct raw, m)
+static const struct wb_field fields[] = {
+    {"study", WB_F_NAME, true, AT(name), 0, 0, NULL, "its name, such as redis-forms"},
+    {"recipe", WB_F_NODE, true, AT(recipe), 0, 0, NULL, "{name, version}"},
+    {"subject", WB_F_REFUSED, false, 0, 0, 0, NULL,
+     "what is measured is the recipe's version; leave subject out"},
+    {"hosts", WB_F_NODE, false, AT(hosts), 0, 0, NULL, "{pool, database, load}"},
+    {"factors", WB_F_NODE, false, AT(factors), 0, 0, NULL, "what is varied"},
+    {"copies", WB_F_INT, false, AT(copies), 1, COPIES_MAX, NULL, "identical arms a, b, ..."},
+    {"topology", WB_F_TEXT, false, AT(topology), 0, 0, NULL, "single"},
+    {"replication", WB_F_REFUSED, false, 0, 0, 0, NULL,
+     "topology single has one copy of the data; leave replication out"},
+    {"consistency", WB_F_REFUSED, false, 0, 0, 0, NULL,
+     "topology single has no choice of consistency; leave it out"},
+    {"share", WB_F_WORD, false, AT(share), 0, 0, share_words, "host or instance"},
+    {"limits", WB_F_WORD, false, AT(limits), 0, 0, limits_words, "same or none"},
+    {"network", WB_F_TEXT, false, AT(network), 0, 0, NULL, "host"},
+    {"placement", WB_F_TEXT, false, AT(placement), 0, 0, NULL, "same-host or shared"},
+    {"memory", WB_F_BYTES, false, AT(memory), 1 << 20, 0x1p50, NULL,
+     "what the database gets on a host, such as 1GiB"},
+    {"workload", WB_F_NODE, true, AT(workload), 0, 0, NULL, "{data, phases}"},
+    {"rounds", WB_F_NODE, false, AT(rounds), 0, 0, NULL, "how often every arm runs"},
+    {"seed", WB_F_INT, false, AT(seed), 0, 9.3e18, NULL, "of all random choices; 0 draws one"},
+    {"contrasts", WB_F_NODE, false, AT(contrasts), 0, 0, NULL,
+     "a list of {name, arm, against, metric}"},
+    {"threshold", WB_F_PERCENT, false, AT(threshold), 0.01, 50, NULL,
+     "differences below it do not matter"},
+    {"validity", WB_F_NODE, false, AT(validity), 0, 0, NULL, "{accept, limits}"},
+    {"slo", WB_F_REFUSED, false, 0, 0, 0, NULL,
+     "measure latency in a phase with a fixed rate; leave slo out"},
+    {"price", WB_F_REFUSED, false, 0, 0, 0, NULL, "leave price out"},
+    {"notify", WB_F_REFUSED, false, 0, 0, 0, NULL, "leave notify out"},
+    {"profiles", WB_F_NODE, false, AT(profiles), 0, 0, NULL, "named sets of overrides"},
+};
+#undef AT
+
+/* ---- recipe and hosts ---- */
+
+static void unknown_recipe(const struct wb_node *n, const char *name, const char *recipes_dir,
+                           struct wb_problems *p)
+{
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_strv all = {0};
+    const char **found;
+    size_t n_found = 0;
+
+    if (wb_list_dir(recipes_dir, &all, &err) < 0) {
+        wb_problem(p, n, "not-found", "no recipes here: %s", err.root);
+        return;
+    }
+    found = wb_calloc(all.n + 1, sizeof *found);
+    for (size_t i = 0; i < all.n; i++) {
+        WB_AUTO_FREE char *path = wb_strf("%s/%s/recipe.yaml", recipes_dir, all.v[i]);
+
+        if (wb_path_exists(path))
+            found[n_found++] = all.v[i];
+    }
+    WB_AUTO_FREE char *guess = wb_did_you_mean(name, found);
+    WB_AUTO_FREE char *list = wb_word_list(found);
+
+    wb_problem(p, n, "unknown-value", "there is no recipe '%s'%s; recipes: %s", name, guess,
+               n_found ? list : "none");
+    free(found);
+    wb_strv_release(&all);
+}
+
+static void read_recipe(struct wb_study *s, const struct wb_node *n,
+                        const struct wb_study_options *o, struct wb_problems *p)
+{
+    static const struct wb_field rows[] = {
+        {"name", WB_F_NAME, true, 0, 0, 0, NULL, "the name of a recipe"},
+        {"version", WB_F_TEXT, true, sizeof(char *), 0, 0, NULL, "one of its versions"},
+    };
+    struct {
+        char *name, *version;
+    } raw = {0};
+
+    if (!n)
+        return;
+    (void)wb_fields_read(n, "recipe", rows, WB_LEN(rows), &raw, p);
+    if (raw.name) {
+        WB_AUTO_FREE char *dir = wb_strf("%s/%s", o->recipes_dir, raw.name);
+        WB_AUTO_FREE char *path = wb_strf("%s/recipe.yaml", dir);
+
+        if (wb_path_exists(path))
+            s->recipe = wb_recipe_read(dir, p);
+        else
+            unknown_recipe(wb_node_get(n, "name"), raw.name, o->recipes_dir, p);
+    }
+    if (s->recipe && raw.version) {
+        s->version = wb_recipe_find_version(s->recipe, raw.version);
+        if (!s->version) {
+            WB_AUTO_FREE char *list = wb_recipe_version_list(s->recipe);
+
+            wb_problem(p, wb_node_get(n, "version"), "unknown-value",
+                       "recipe %s has no version '%.100s'; versions: %s", raw.name, raw.version,
+                       list);
+        }
+    }
+    free(raw.name);
+    free(raw.version);
+}
+
+static void read_hosts(struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
+{
+    static const struct wb_field rows[] = {
+        {"pool", WB_F_NAME, false, offsetof(struct wb_study, pool), 0, 0, NULL, "local"},
+        {"database", WB_F_INT, false, offsetof(struct wb_study, database_hosts), 1, 1000, NULL,
+         "1"},
+        {"load", WB_F_INT, false, offsetof(struct wb_study, load_hosts), 1, 1000, NULL, "1"},
+    };
+    static const char *const pools[] = {"local", NULL};
+
+    s->pool = wb_strdup("local");
+    s->database_hosts = s->load_hosts = 1;
+    if (!n)
+        return;
+    (void)wb_fields_read(n, "hosts", rows, WB_LEN(rows), s, p);
+    (void)wb_word_now(wb_node_get(n, "pool"), "pool", s->pool, pools, NULL, p);
+    if (s->database_hosts != 1)
+        wb_problem(p, wb_node_get(n, "database"), "unsupported",
+                   "several database hosts are not supported yet; allowed now: 1");
+    if (s->load_hosts != 1)
+        wb_problem(p, wb_node_get(n, "load"), "unsupported",
+                   "several load hosts are not supported yet; allowed now: 1");
+}
+
+/* ---- single values ---- */
+
+static void read_rounds(struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
+{
+    struct wb_err err = WB_ERR_INIT;
+
+    s->rounds = ROUNDS_DEFAULT;
+    if (!n)
+        return;
+    if (n->kind == WB_NODE_MAP)
+        wb_problem(p, n, "unsupported",
+                   "rounds as {at_least, at_most, until} is not supported yet; give a number");
+    else if (n->kind != WB_NODE_TEXT && n->kind != WB_NODE_NUMBER)
+        wb_problem(p, n, "wrong-type", "rounds must be a whole number");
+    else if (wb_parse_int(n->text, 1, WB_ROUNDS_MAX, &s->rounds, &err) < 0)
+        wb_problem(p, n, "bad-value", "rounds: %s", err.root);
+}
+
+/* topology, network and placement: words of the language that are all known, some for later. */
+static void read_words(struct wb_study *s, const struct wb_node *tree, const struct raw *raw,
+                       struct wb_problems *p)
+{
+    static const char *const topologies[] = {"single", NULL};
+    static const char *const topologies_later[] = {"sharded", "cluster", "replicated", NULL};
+    static const char *const networks[] = {"host", NULL};
+    static const char *const networks_later[] = {"published", "routed", NULL};
+    static const char *const placements[] = {"same-host", "shared", NULL};
+    static const char *const placements_later[] = {"separate", NULL};
+    int w;
+
+    if (raw->topology)
+        (void)wb_word_now(wb_node_get(tree, "topology"), "topology", raw->topology, topologies,
+                          topologies_later, p);
+    s->topology = wb_strdup("single");
+    if (raw->network)
+        (void)wb_word_now(wb_node_get(tree, "network"), "network", raw->network, networks,
+                          networks_later, p);
+    s->network = WB_NETWORK_HOST;
+    w = raw->placement ? wb_word_now(wb_node_get(tree, "placement"), "placement", raw->placement,
+                                     placements, placements_later, p)
+                       : 0;
+    s->placement = w == 1 ? WB_PLACEMENT_SHARED : WB_PLACEMENT_SAME_HOST;
+}
+
+static int most_instances(const struct wb_study *s)
+{
+    int most = 1;
+
+    for (size_t f = 0; f < s->nfactors; f++) {
+        const struct wb_strv *values = &s->factors[f].values;
+
+        for (size_t i = 0; strcmp(s->factors[f].name, "form") == 0 && i < values->n; i++) {
+            struct wb_form_ref ref = {0};
+
+            if (wb_form_parse(values->v[i], &ref, NULL) == 0 && ref.count > most)
+                most = ref.count;
+        }
+    }
+    return most;
+}
+
+static void check_memory(const struct wb_study *s, const struct wb_node *tree,
+                         struct wb_problems *p)
+{
+    int64_t n = s->share == WB_SHARE_HOST ? most_instances(s) : 1;
+    struct wb_buf need = WB_BUF_INIT(64), got = WB_BUF_INIT(64);
+
+    if (!s->recipe || s->memory_bytes / n >= s->recipe->memory_min)
+        return;
+    wb_format_bytes(s->recipe->memory_min, &need);
+    wb_format_bytes(s->memory_bytes, &got);
+    wb_problem(p, wb_node_get(tree, "memory"), "out-of-range",
+               "memory of %s is too little for %lld instance%s of %s, which needs %s each",
+               wb_buf_str(&got), (long long)n, n == 1 ? "" : "s", s->recipe->name,
+               wb_buf_str(&need));
+    wb_buf_release(&need);
+    wb_buf_release(&got);
+}
+
+/* ---- the whole ---- */
+
+static void read_tree(struct wb_study *s, const struct wb_node *tree,
+                      const struct wb_study_options *o, struct wb_problems *p)
+{
+    struct raw raw = {.copies = 1, .memory = MEMORY_DEFAULT, .threshold = 2};
+    size_t before;
+    bool arms_known, metrics_known;
+
+    (void)wb_fields_read(tree, "study", fields, WB_LEN(fields), &raw, p);
+    s->name = raw.name;
+    s->copies = raw.copies;
+    s->memory_bytes = raw.memory;
+    s->seed = (uint64_t)raw.seed;
+    s->share = (enum wb_share)raw.share;
+    s->limits = (enum wb_same_limits)raw.limits;
+    s->threshold_percent = raw.threshold;
+    read_recipe(s, raw.recipe, o, p);
+    read_hosts(s, raw.hosts, p);
+    before = p->n + p->dropped;
+    wb_study_factors(s, raw.factors, p);
+    arms_known = s->recipe && p->n + p->dropped == before;
+    read_words(s, tree, &raw, p);
+    before = p->n + p->dropped;
+    wb_study_workload(s, raw.workload, p);
+    metrics_known = raw.workload && p->n + p->dropped == before;
+    read_rounds(s, raw.rounds, p);
+    wb_study_contrasts(s, raw.contrasts, p);
+    wb_validity_defaults(&s->validity);
+    wb_study_validity(s, raw.validity, p);
+    check_memory(s, tree, p);
+    if (wb_arms_count(s) > WB_ARMS_MAX)
+        wb_problem(p, raw.factors, "too-large",
+                   "the factors and copies make more than %d arms; take values away", WB_ARMS_MAX);
+    else
+        wb_study_contrast_names(s, raw.contrasts, arms_known, metrics_known, p);
+    free(raw.topology);
+    free(raw.network);
+    free(raw.placement);
+}
+
+static wb_json *resolved_json(const struct wb_node *tree)
+{
+    wb_json *j = wb_node_to_json(tree);
+
+    wb_json_del(j, "profiles");
+    return j;
+}
+
+struct wb_study *wb_study_check(struct wb_node *tree, const char *file,
+                                const struct wb_study_options *o, struct wb_problems *p)
+{
+    struct wb_study *s = wb_calloc(1, sizeof *s);
+    const char *outer = p->file;
+    size_t from = p->n, before = p->n + p->dropped;
+    struct wb_strv origins = {0};
+
+    p->file = file;
+    if (tree->kind != WB_NODE_MAP) {
+        wb_problem(p, tree, "wrong-type", "a study must be a map of keys and values");
+    } else {
+        wb_study_override(tree, o, &origins, p);
+        read_tree(s, tree, o, p);
+        s->resolved = resolved_json(tree);
+    }
+    wb_override_name(p, from, &origins);
+    wb_strv_release(&origins);
+    wb_node_free(tree);
+    p->file = outer;
+    if (p->n + p->dropped > before) {
+        wb_study_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+struct wb_study *wb_study_read_file(const char *path, const struct wb_study_options *o,
+                                    struct wb_problems *p)
+{
+    struct wb_err err = WB_ERR_INIT;
+    WB_AUTO_FREE char *text = NULL;
+    const char *outer = p->file;
+    struct wb_node *tree = NULL;
+    struct wb_study *s = NULL;
+    size_t n = 0;
+    int rc;
+
+    p->file = path;
+    rc = wb_file_read(path, WB_NODE_TEXT_MAX, &text, &n, &err);
+    if (rc < 0)
+        wb_problem(p, NULL, rc == -WB_NOT_FOUND ? "not-found" : "unreadable", "%s", err.root);
+    else
+        tree = wb_yaml_check(text, n, p);
+    if (tree)
+        s = wb_study_check(tree, path, o, p);
+    if (s) {
+        s->source_file = wb_strdup(path);
+        s->text = WB_STEAL(text);
+    }
+    p->file = outer;
+    return s;
+}
+
+void wb_study_free(struct wb_study *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->nfactors; i++) {
+        free(s->factors[i].name);
+        wb_strv_release(&s->factors[i].values);
+        wb_strv_release(&s->factors[i].canonical);
+    }
+    for (size_t i = 0; i < s->nphases; i++) {
+        free(s->phases[i].name);
+        free(s->phases[i].keys);
+        free(s->phases[i].arrivals);
+    }
+    for (size_t i = 0; i < s->ncontrasts; i++) {
+        free(s->contrasts[i].name);
+        free(s->contrasts[i].arm);
+        free(s->contrasts[i].against);
+        free(s->contrasts[i].metric);
+    }
+    free(s->factors);
+    free(s->phases);
+    free(s->contrasts);
+    free(s->name);
+    free(s->source_file);
+    free(s->text);
+    free(s->pool);
+    free(s->topology);
+    wb_recipe_free(s->recipe);
+    wb_json_free(s->resolved);
+    free(s);
+}
