@@ -17,6 +17,9 @@
 #define LAYOUT "wb-image-1" /* of what is added to the base; a change makes new images */
 #define IMPORT_NS (10 * 60 * WB_SEC)
 #define TAG_MAX 100
+/* A container inherits the labels of its image: those of images must not be those by which
+ * instances are found, or anybody's container from our image would be taken for ours. */
+#define LABEL_CONTENT "wb.image.content"
 
 /* What one image is made of. */
 struct recipe_image {
@@ -147,11 +150,11 @@ static void import_path(const struct recipe_image *r, struct wb_buf *path)
     wb_rest_add_query(path, "repo", wb_buf_str(&repo));
     wb_rest_add_query(path, "tag", wb_buf_str(&tag));
     wb_rest_add_query(path, "message", "base image and prefix of a recipe");
-    add_change(path, "wb.kind", "cache");
-    add_change(path, "wb.owner", r->env->owner);
-    add_change(path, "wb.content", r->content);
-    add_change(path, "wb.recipe", r->bits->recipe);
-    add_change(path, "wb.version", r->bits->version);
+    add_change(path, LABEL_CONTENT, r->content);
+    add_change(path, "wb.image.kind", "cache");
+    add_change(path, "wb.image.owner", r->env->owner);
+    add_change(path, "wb.image.recipe", r->bits->recipe);
+    add_change(path, "wb.image.version", r->bits->version);
     wb_buf_release(&repo);
     wb_buf_release(&tag);
 }
@@ -239,12 +242,12 @@ static void set_content(struct recipe_image *r)
 /* Id of an image with this content; *id NULL when there is none. */
 static int find_image(struct wb_engine *e, const char *content, char **id, struct wb_err *err)
 {
-    WB_AUTO_FREE char *label = wb_strf("wb.content=%s", content);
+    WB_AUTO_FREE char *label = wb_strf(LABEL_CONTENT "=%s", content);
     struct wb_buf path = WB_BUF_INIT(4096);
     WB_AUTO_JSON wb_json *list = NULL;
 
     wb_buf_adds(&path, "/images/json");
-    wb_engine_add_labels(&path, (const char *const[]){label, "wb.kind=cache", NULL});
+    wb_engine_add_labels(&path, (const char *const[]){label, NULL});
     int rc = wb_engine_get(e, wb_buf_str(&path), &list, err);
     wb_buf_release(&path);
     if (rc == 0)

@@ -2,7 +2,7 @@
  * Images of the docker form: a base from the distribution's packages plus a recipe's prefix,
  * imported as one layer. No registry and no image builder takes part.
  *
- * Images stay as a cache between campaigns (label wb.kind=cache); they are not leftovers.
+ * Images stay as a cache between campaigns (label wb.image.kind=cache); they are not leftovers.
  */
 #ifndef WB_FORMS_DOCKER_IMAGE_H
 #define WB_FORMS_DOCKER_IMAGE_H

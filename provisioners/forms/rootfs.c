@@ -119,7 +119,7 @@ static void remove_stale(const char *cache_dir)
         if (kill((pid_t)pid, 0) == 0 || errno != ESRCH)
             continue;
         WB_AUTO_FREE char *path = wb_strf("%s/%s", cache_dir, names.v[i]);
-        (void)wb_remove_tree(path, NULL); /* the next one tries again */
+        WB_IGNORE(wb_remove_tree(path, NULL)); /* the next one tries again */
     }
     wb_strv_release(&names);
 }
@@ -276,7 +276,7 @@ static int build(const struct wb_rootfs_request *q, const char *sources, const c
     if (rc == 0)
         rc = wb_file_write(manifest, text.data, text.len, 0644, err);
     wb_buf_release(&text);
-    (void)wb_remove_tree(tmp, NULL); /* a remainder is removed as stale by the next maker */
+    WB_IGNORE(wb_remove_tree(tmp, NULL)); /* a remainder is stale for the next maker */
     return rc;
 }
 
