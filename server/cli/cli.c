@@ -328,6 +328,7 @@ static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int arg
     cli->json = common.json;
     cli->no_color = common.no_color;
     cli->width = wb_terminal_width(STDOUT_FILENO);
+    cli->store_named = common.store != NULL;
     cli->store_path = store;
     cli->recipes_dir = recipes;
     cli->state_dir = state;

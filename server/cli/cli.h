@@ -52,6 +52,7 @@ struct wb_cli {
     bool json; /* --json, accepted by every command */
     bool no_color;
     int width;               /* of the terminal on stdout */
+    bool store_named; /* by --store, not by default or environment */
     const char *store_path;  /* --store DIR, else WB_STORE, else the user's default */
     const char *recipes_dir; /* WB_RECIPES, else the installed or source folder */
     const char *state_dir;   /* campaigns, prefixes, caches: WB_STATE, else beside the store */
@@ -70,7 +71,7 @@ struct wb_command {
     bool hidden; /* not in the list of `weighbridge help` */
 };
 
-/* server/cli/commands.c: all of them, ended by a row with name NULL. */
+/* server/cli/commands.c: all of them, NULL-ended. */
 extern const struct wb_command *const wb_commands[];
 
 /* Reports an error once at the edge and gives the exit code that fits its code. */

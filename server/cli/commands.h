@@ -1,0 +1,10 @@
+/* One row per subcommand; each lives in a file of its own name. */
+#ifndef WB_CLI_COMMANDS_H
+#define WB_CLI_COMMANDS_H
+
+#include "server/cli/cli.h"
+
+extern const struct wb_command wb_cmd_run, wb_cmd_validate, wb_cmd_plan, wb_cmd_clean, wb_cmd_list,
+    wb_cmd_show, wb_cmd_logs, wb_cmd_compare, wb_cmd_verify, wb_cmd_stats, wb_cmd_artifacts;
+
+#endif

@@ -1,0 +1,94 @@
+#include "server/cli/places.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/file.h"
+
+#define DOCKER_SOCKET "/var/run/docker.sock"
+
+static int absolute(const char *path, char **out, struct wb_err *err)
+{
+    WB_AUTO_FREE char *cwd = NULL;
+
+    if (path[0] == '/') {
+        *out = wb_strdup(path);
+        return 0;
+    }
+    cwd = getcwd(NULL, 0);
+    if (!cwd)
+        return wb_fail_sys(err, errno, "cannot read the current folder");
+    *out = wb_strf("%s/%s", cwd, path);
+    return 0;
+}
+
+static int find_load(char **out, struct wb_err *err)
+{
+    const char *set = getenv("WB_LOAD");
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash;
+
+    if (set && *set)
+        return absolute(set, out, err);
+    if (n <= 0)
+        return wb_fail_sys(err, errno, "cannot read /proc/self/exe");
+    self[n] = '\0';
+    slash = strrchr(self, '/');
+    *out = wb_strf("%.*s/wb-load", (int)(slash - self), self);
+    if (access(*out, X_OK) < 0)
+        return wb_fail_sys(err, errno, "the load program %s (WB_LOAD names another)", *out);
+    return 0;
+}
+
+static int find_socket(char **out, struct wb_err *err)
+{
+    const char *set = getenv("WB_DOCKER_SOCKET"), *host = getenv("DOCKER_HOST");
+
+    if (set && *set)
+        return absolute(set, out, err);
+    if (host && *host) {
+        if (strncmp(host, "unix://", 7) != 0)
+            return wb_fail(err, WB_INVALID, "DOCKER_HOST is '%s'; only unix:// sockets are taken",
+                           host);
+        *out = wb_strdup(host + 7);
+        return 0;
+    }
+    *out = wb_strdup(DOCKER_SOCKET);
+    return 0;
+}
+
+int wb_places_find(const struct wb_cli *cli, struct wb_places *out, struct wb_err *err)
+{
+    char real[PATH_MAX];
+    int rc = absolute(cli->store_path, &out->store, err);
+
+    if (rc == 0)
+        rc = absolute(cli->state_dir, &out->state, err);
+    if (rc == 0)
+        rc = wb_mkdir_all(out->state, 0755, err);
+    if (rc == 0 && realpath(out->state, real)) {
+        free(out->state);
+        out->state = wb_strdup(real);
+    }
+    if (rc == 0)
+        rc = find_load(&out->load_program, err);
+    if (rc == 0)
+        rc = find_socket(&out->docker_socket, err);
+    out->store_flag = cli->store_named ? " --store " : "";
+    out->store_arg = wb_strdup(cli->store_named ? cli->store_path : "");
+    return rc;
+}
+
+void wb_places_release(struct wb_places *p)
+{
+    free(p->store);
+    free(p->state);
+    free(p->load_program);
+    free(p->docker_socket);
+    free(p->store_arg);
+    *p = (struct wb_places){0};
+}

@@ -1,0 +1,324 @@
+#include "server/engine/campaign.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/file.h"
+
+#define DOC_MAX (8u << 20)
+
+struct wb_campaign_dir {
+    char *id, *path;
+    int lock;
+    wb_json *state;
+    wb_json *pending; /* events since the last take */
+    wb_event_fn fn;
+    void *arg;
+};
+
+static char *inside(const struct wb_campaign_dir *c, const char *name)
+{
+    return wb_strf("%s/%s", c->path, name);
+}
+
+static int write_doc(const struct wb_campaign_dir *c, const char *name, const wb_json *j,
+                     struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = inside(c, name);
+    struct wb_buf b = WB_BUF_INIT(DOC_MAX);
+    int rc;
+
+    wb_json_pretty(j, &b);
+    rc = wb_buf_check(&b, name, err);
+    if (rc == 0)
+        rc = wb_file_write(path, wb_buf_str(&b), b.len, 0644, err);
+    wb_buf_release(&b);
+    return rc;
+}
+
+static struct wb_campaign_dir *new_dir(const char *state_dir, const char *id)
+{
+    struct wb_campaign_dir *c = wb_calloc(1, sizeof(*c));
+
+    c->id = wb_strdup(id);
+    c->path = wb_strf("%s/campaigns/%s", state_dir, id);
+    c->lock = -1;
+    c->pending = wb_json_array();
+    return c;
+}
+
+static int take_lock(struct wb_campaign_dir *c, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = inside(c, "lock");
+    WB_AUTO_FREE char *who = wb_strf("process %d", (int)getpid());
+
+    return wb_lock_file(path, who, &c->lock, err);
+}
+
+int wb_campaign_create(const char *state_dir, const char *id, const wb_json *study,
+                       const wb_json *plan, const wb_json *state, struct wb_campaign_dir **out,
+                       struct wb_err *err)
+{
+    struct wb_campaign_dir *c = new_dir(state_dir, id);
+    WB_AUTO_FREE char *runs = inside(c, "runs");
+    int rc = 0;
+
+    if (!wb_safe_name(id))
+        rc = wb_fail(err, WB_INVALID, "'%s' is not a campaign id", id);
+    else if (wb_path_exists(c->path))
+        rc = wb_fail(err, WB_CONFLICT, "campaign folder %s exists already", c->path);
+    if (rc == 0)
+        rc = wb_mkdir_all(runs, 0755, err);
+    if (rc == 0)
+        rc = take_lock(c, err);
+    if (rc == 0)
+        rc = write_doc(c, "study.json", study, err);
+    if (rc == 0)
+        rc = write_doc(c, "plan.json", plan, err);
+    if (rc == 0) {
+        c->state = wb_json_copy(state);
+        wb_json_set_int(c->state, "state_version", WB_STATE_VERSION);
+        rc = wb_campaign_save_state(c, err);
+    }
+    if (rc < 0) {
+        wb_campaign_close(c);
+        return rc;
+    }
+    *out = c;
+    return 0;
+}
+
+int wb_campaign_open(const char *state_dir, const char *id, struct wb_campaign_dir **out,
+                     struct wb_err *err)
+{
+    struct wb_campaign_dir *c = new_dir(state_dir, id);
+    WB_AUTO_FREE char *path = inside(c, "state.json");
+    int rc = 0;
+    int64_t version;
+
+    if (!wb_safe_name(id) || !wb_path_exists(c->path))
+        rc = wb_fail(err, WB_NOT_FOUND, "there is no campaign '%s' in %s", id, state_dir);
+    if (rc == 0)
+        rc = take_lock(c, err);
+    /* Killed before its first state was written: nothing outside was made either. */
+    if (rc == 0 && !wb_path_exists(path))
+        c->state = wb_json_object();
+    else if (rc == 0)
+        rc = wb_json_read_file(path, DOC_MAX, &c->state, err);
+    if (rc == 0) {
+        version = wb_json_int_or(c->state, "state_version", WB_STATE_VERSION);
+        if (version > WB_STATE_VERSION)
+            rc = wb_fail(err, WB_UNSUPPORTED,
+                         "campaign '%s' was written by a newer program (state version %lld, this "
+                         "one reads up to %d)",
+                         id, (long long)version, WB_STATE_VERSION);
+    }
+    if (rc < 0) {
+        wb_campaign_close(c);
+        return rc;
+    }
+    *out = c;
+    return 0;
+}
+
+void wb_campaign_close(struct wb_campaign_dir *c)
+{
+    if (!c)
+        return;
+    if (c->lock >= 0)
+        (void)close(c->lock);
+    wb_json_free(c->state);
+    wb_json_free(c->pending);
+    free(c->id);
+    free(c->path);
+    free(c);
+}
+
+int wb_campaign_list(const char *state_dir, struct wb_strv *out, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/campaigns", state_dir);
+
+    return wb_path_exists(path) ? wb_list_dir(path, out, err) : 0;
+}
+
+const char *wb_campaign_id(const struct wb_campaign_dir *c)
+{
+    return c->id;
+}
+
+const char *wb_campaign_path(const struct wb_campaign_dir *c)
+{
+    return c->path;
+}
+
+char *wb_campaign_run_dir(const struct wb_campaign_dir *c, const char *run)
+{
+    return wb_strf("%s/runs/%s", c->path, run);
+}
+
+wb_json *wb_campaign_state(const struct wb_campaign_dir *c)
+{
+    return c->state;
+}
+
+int wb_campaign_save_state(struct wb_campaign_dir *c, struct wb_err *err)
+{
+    return write_doc(c, "state.json", c->state, err);
+}
+
+void wb_campaign_listen(struct wb_campaign_dir *c, wb_event_fn fn, void *arg)
+{
+    c->fn = fn;
+    c->arg = arg;
+}
+
+static wb_json *stamped(const char *type, wb_json *fields)
+{
+    struct wb_buf t = WB_BUF_INIT(64);
+    wb_json *e = wb_json_object();
+
+    wb_format_time(wb_now_unix_ms(NULL), &t);
+    wb_json_set_str(e, "t", wb_buf_str(&t));
+    wb_json_set_str(e, "type", type);
+    for (void *it = fields ? wb_json_first(fields) : NULL; it; it = wb_json_next(fields, it))
+        wb_json_set(e, wb_json_iter_key(it), wb_json_ref(wb_json_iter_value(it)));
+    wb_json_free(fields);
+    wb_buf_release(&t);
+    return e;
+}
+
+/* One write(2) per line, so that a line is there whole or torn only at the very end. */
+static int append_line(const char *path, const wb_json *j, bool sync, struct wb_err *err)
+{
+    struct wb_buf b = WB_BUF_INIT(1u << 20);
+    int rc;
+
+    wb_json_line(j, &b);
+    wb_buf_addc(&b, '\n');
+    rc = wb_buf_check(&b, path, err);
+    if (rc == 0 && sync) {
+        rc = wb_file_append(path, wb_buf_str(&b), b.len, err);
+    } else if (rc == 0) {
+        WB_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+        if (fd < 0 || write(fd, b.data, b.len) != (ssize_t)b.len)
+            rc = wb_fail(err, WB_IO, "cannot append to %s", path);
+    }
+    wb_buf_release(&b);
+    return rc;
+}
+
+void wb_campaign_event(struct wb_campaign_dir *c, const char *type, wb_json *fields)
+{
+    WB_AUTO_FREE char *path = inside(c, "events.ndjson");
+    wb_json *e = stamped(type, fields);
+
+    WB_IGNORE(append_line(path, e, false, NULL)); /* a full disk shows in the ledger, which must */
+    wb_json_push(c->pending, wb_json_ref(e));
+    if (c->fn)
+        c->fn(c->arg, e);
+    wb_json_free(e);
+}
+
+void wb_campaign_tell(struct wb_campaign_dir *c, const char *type, wb_json *fields)
+{
+    WB_AUTO_JSON wb_json *e = stamped(type, fields);
+
+    if (c->fn)
+        c->fn(c->arg, e);
+}
+
+wb_json *wb_campaign_take_events(struct wb_campaign_dir *c)
+{
+    wb_json *all = c->pending;
+
+    c->pending = wb_json_array();
+    return all;
+}
+
+int wb_ledger_make(struct wb_campaign_dir *c, const struct wb_ledger_entry *e, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = inside(c, "ledger.ndjson");
+    WB_AUTO_JSON wb_json *j = wb_json_object();
+
+    wb_json_set_str(j, "op", "make");
+    wb_json_set_str(j, "kind", e->kind);
+    wb_json_set_str(j, "name", e->name);
+    wb_json_set_str(j, "dir", e->dir);
+    wb_json_set_str(j, "run", e->run);
+    if (append_line(path, j, true, err) < 0)
+        return wb_wrap(err, "ledger of campaign %s", c->id);
+    return 0;
+}
+
+int wb_ledger_gone(struct wb_campaign_dir *c, const char *name, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = inside(c, "ledger.ndjson");
+    WB_AUTO_JSON wb_json *j = wb_json_object();
+
+    wb_json_set_str(j, "op", "gone");
+    wb_json_set_str(j, "name", name);
+    if (append_line(path, j, false, err) < 0)
+        return wb_wrap(err, "ledger of campaign %s", c->id);
+    return 0;
+}
+
+static void entry_clear(struct wb_ledger_entry *e)
+{
+    free(e->kind);
+    free(e->name);
+    free(e->dir);
+    free(e->run);
+}
+
+int wb_ledger_open_entries(struct wb_campaign_dir *c, struct wb_ledger_entry **out, size_t *n,
+                           struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = inside(c, "ledger.ndjson");
+    WB_AUTO_FREE char *text = NULL;
+    struct wb_ledger_entry *v = NULL;
+    size_t count = 0, cap = 0, len = 0;
+
+    *out = NULL;
+    *n = 0;
+    if (!wb_path_exists(path))
+        return 0;
+    if (wb_file_read(path, 64u << 20, &text, &len, err) < 0)
+        return -err->code;
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        WB_AUTO_JSON wb_json *j = NULL;
+        const char *name;
+
+        if (wb_json_parse(line, (size_t)(end - line), &j, NULL) < 0)
+            continue;
+        name = wb_json_str_or(j, "name", "");
+        if (!strcmp(wb_json_str_or(j, "op", ""), "make")) {
+            wb_grow(&v, &cap, count + 1, sizeof(*v));
+            v[count++] = (struct wb_ledger_entry){
+                .kind = wb_strdup(wb_json_str_or(j, "kind", "")),
+                .name = wb_strdup(name),
+                .dir = wb_strdup(wb_json_str_or(j, "dir", "")),
+                .run = wb_strdup(wb_json_str_or(j, "run", "")),
+            };
+            continue;
+        }
+        for (size_t i = count; i-- > 0;)
+            if (!strcmp(v[i].name, name)) {
+                entry_clear(&v[i]);
+                v[i] = v[--count];
+            }
+    }
+    *out = v;
+    *n = count;
+    return 0;
+}
+
+void wb_ledger_free(struct wb_ledger_entry *e, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        entry_clear(&e[i]);
+    free(e);
+}

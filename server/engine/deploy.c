@@ -1,0 +1,381 @@
+/* From empty folders to instances that are ready, of the right version, as configured, in place. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/base/job.h"
+#include "server/engine/leftovers.h"
+#include "server/engine/probe.h"
+#include "server/engine/run.h"
+#include "server/engine/steps.h"
+
+/* Planned ports lie apart from the defaults, so that a database that is already there is not met.
+ */
+#define PORT_OFFSET 10000
+#define PORT_TRIES 200
+#define HOST "127.0.0.1"
+#define EXIT_NOT_YET 75
+#define READY_FIRST_PAUSE_NS (5 * WB_MS)
+#define READY_PAUSE_NS (100 * WB_MS)
+
+static int64_t memory_share(const struct wb_run *r)
+{
+    const struct wb_study *s = r->e->study;
+
+    return s->share == WB_SHARE_HOST ? s->memory_bytes / r->ninstances : s->memory_bytes;
+}
+
+static double quota_share(const struct wb_run *r)
+{
+    return r->e->study->share == WB_SHARE_HOST ? r->arm->cpu_quota / r->ninstances
+                                               : r->arm->cpu_quota;
+}
+
+static void setting_env(const struct wb_setting *s, struct wb_strv *env)
+{
+    WB_AUTO_FREE char *name = wb_strdup(s->name);
+
+    for (char *c = name; *c; c++)
+        *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+    wb_strv_addf(env, "WB_SETTING_%s=%s", name, s->value);
+}
+
+void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struct wb_strv *env)
+{
+    const struct wb_study *s = r->e->study;
+
+    wb_strv_add(env, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    wb_strv_add(env, "LANG=C.UTF-8");
+    wb_strv_addf(env, "WB_RECIPE_DIR=%s", s->recipe->dir);
+    wb_strv_addf(env, "WB_VERSION=%s", s->version->version);
+    wb_strv_addf(env, "WB_PREFIX=%s", r->e->bits.prefix);
+    wb_strv_addf(env, "WB_HOST=" HOST);
+    wb_strv_addf(env, "WB_PORT=%d", in->port);
+    wb_strv_addf(env, "WB_INSTANCE=%d", in->index);
+    wb_strv_addf(env, "WB_INSTANCES=%d", r->ninstances);
+    wb_strv_addf(env, "WB_MEMORY_BYTES=%lld", (long long)memory_share(r));
+    wb_strv_addf(env, "WB_CPUS=%s", r->e->plan->placement.database_cpus);
+    wb_strv_addf(env, "WB_CONFIG_DIR=%s/config", in->dir);
+    wb_strv_addf(env, "WB_DATA_DIR=%s/data", in->dir);
+    wb_strv_addf(env, "WB_LOG_DIR=%s/log", in->dir);
+    wb_strv_addf(env, "WB_IN_PREFIX=%s", in->paths.prefix);
+    wb_strv_addf(env, "WB_IN_CONFIG_DIR=%s", in->paths.config);
+    wb_strv_addf(env, "WB_IN_DATA_DIR=%s", in->paths.data);
+    wb_strv_addf(env, "WB_IN_LOG_DIR=%s", in->paths.log);
+    for (size_t i = 0; i < r->arm->nsettings; i++)
+        setting_env(&r->arm->settings[i], env);
+}
+
+/* Runs a step of the recipe if it has it. *exit_code is 0 when it has not. */
+static int step(struct wb_run *r, const struct wb_instance *in, enum wb_step which, int *exit_code,
+                wb_json **out, struct wb_err *err)
+{
+    struct wb_strv env = {0};
+    int rc = 0;
+
+    *exit_code = 0;
+    if (!r->e->study->recipe->has_step[which])
+        return 0;
+    wb_run_step_env(r, in, &env);
+    rc = wb_step_run(r->e->study->recipe, which, env.v, r->e->spec->cancel, exit_code, out, err);
+    wb_strv_release(&env);
+    return rc;
+}
+
+static int choose_port(struct wb_run *r, struct wb_instance *in, int from)
+{
+    struct wb_err err = WB_ERR_INIT;
+
+    for (int port = from; port < from + PORT_TRIES && port < 65536; port++) {
+        bool taken = false;
+
+        if (wb_port_listening(port, &taken, &err) < 0)
+            return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
+        if (!taken) {
+            in->port = port;
+            return 0;
+        }
+    }
+    return wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
+                        "no free port for instance %d between %d and %d: something listens on all",
+                        in->index, from, from + PORT_TRIES - 1);
+}
+
+static int make_folders(struct wb_run *r, struct wb_instance *in)
+{
+    static const char *const parts[] = {"config", "data", "log"};
+    struct wb_err err = WB_ERR_INIT;
+
+    in->dir = wb_strf("%s/db%d", r->dir, in->index);
+    in->name = r->form->ops->name_of(r->id, in->index);
+    r->form->ops->paths(&r->e->bits, in->dir, &in->paths);
+    for (size_t i = 0; i < WB_LEN(parts); i++) {
+        WB_AUTO_FREE char *path = wb_strf("%s/%s", in->dir, parts[i]);
+
+        if (wb_mkdir_all(path, 0755, &err) < 0)
+            return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
+    }
+    return 0;
+}
+
+static int configure(struct wb_run *r, struct wb_instance *in)
+{
+    struct wb_err err = WB_ERR_INIT;
+    WB_AUTO_JSON wb_json *out = NULL;
+    int code;
+
+    if (step(r, in, WB_STEP_CONFIGURE, &code, &out, &err) < 0)
+        return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
+    if (code != 0)
+        return wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
+                            "recipe %s: step configure ended with status %d for instance %d",
+                            r->e->study->recipe->name, code, in->index);
+    return 0;
+}
+
+/* Puts the instance's paths into a word of the recipe's start: {prefix} {config} {data} {log}
+ * {port}. */
+static char *fill_in(const struct wb_instance *in, const char *word)
+{
+    struct wb_buf b = WB_BUF_INIT(65536);
+    WB_AUTO_FREE char *port = wb_strf("%d", in->port);
+    const struct {
+        const char *name, *value;
+    } names[] = {{"{prefix}", in->paths.prefix},
+                 {"{config}", in->paths.config},
+                 {"{data}", in->paths.data},
+                 {"{log}", in->paths.log},
+                 {"{port}", port}};
+
+    while (*word) {
+        size_t i;
+
+        for (i = 0; i < WB_LEN(names); i++)
+            if (!strncmp(word, names[i].name, strlen(names[i].name)))
+                break;
+        if (i < WB_LEN(names)) {
+            wb_buf_adds(&b, names[i].value);
+            word += strlen(names[i].name);
+        } else {
+            wb_buf_addc(&b, *word++);
+        }
+    }
+    return wb_buf_take(&b);
+}
+
+static void fill_all(const struct wb_instance *in, const struct wb_strv *words, struct wb_strv *out)
+{
+    for (size_t i = 0; i < words->n; i++) {
+        WB_AUTO_FREE char *word = fill_in(in, words->v[i]);
+
+        wb_strv_add(out, word);
+    }
+}
+
+static int start(struct wb_run *r, struct wb_instance *in)
+{
+    const struct wb_study *s = r->e->study;
+    const struct wb_placement *p = &r->e->plan->placement;
+    struct wb_ledger_entry entry = {.kind = wb_strdup(r->form->ops->name),
+                                    .name = wb_strdup(in->name),
+                                    .dir = wb_strdup(in->dir),
+                                    .run = wb_strdup(r->id)};
+    struct wb_strv argv = {0}, env = {0};
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_instance_spec spec = {
+        .run = r->id,
+        .index = in->index,
+        .dir = in->dir,
+        .bits = &r->e->bits,
+        .limits = {.cpus = p->database_cpus,
+                   .mems = p->mems,
+                   .memory_bytes = s->limits == WB_LIMITS_SAME ? memory_share(r) : 0,
+                   .cpu_quota = quota_share(r)},
+        .port = in->port,
+        .image = r->form->image,
+    };
+    int rc;
+
+    fill_all(in, &s->recipe->start, &argv);
+    fill_all(in, &s->recipe->start_env, &env);
+    spec.argv = argv.v;
+    spec.env = env.v;
+    rc = wb_ledger_make(r->e->dir, &entry, &err);
+    in->in_ledger = rc == 0;
+    if (rc == 0)
+        rc = r->form->ops->start(&r->e->form_env, &spec, &err);
+    in->started = rc == 0;
+    wb_strv_release(&argv);
+    wb_strv_release(&env);
+    free(entry.kind);
+    free(entry.name);
+    free(entry.dir);
+    free(entry.run);
+    return rc < 0 ? wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err) : 0;
+}
+
+/* The database ended by itself: says how, and with what last words. */
+static int died(struct wb_run *r, struct wb_instance *in)
+{
+    struct wb_buf log = WB_BUF_INIT(2048);
+    const struct wb_instance_status *st = &in->status;
+    const char *last;
+    int rc;
+
+    if (r->form->ops->logs(&r->e->form_env, in->name, in->dir, 1024, &log, NULL) < 0)
+        wb_buf_clear(&log);
+    while (log.len && log.data[log.len - 1] == '\n')
+        log.data[--log.len] = '\0';
+    last = strrchr(wb_buf_str(&log), '\n');
+    last = last ? last + 1 : wb_buf_str(&log);
+    if (st->oom_killed)
+        rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
+                          "instance %d was killed for memory (limit %lld bytes)", in->index,
+                          (long long)memory_share(r));
+    else if (st->signal)
+        rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR, "instance %d was ended by signal %d%s%s",
+                          in->index, st->signal, *last ? ": " : "", last);
+    else
+        rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR, "instance %d ended with status %d%s%s",
+                          in->index, st->exit_code, *last ? ": " : "", last);
+    wb_buf_release(&log);
+    return rc;
+}
+
+static int look(struct wb_run *r, struct wb_instance *in)
+{
+    struct wb_err err = WB_ERR_INIT;
+
+    if (r->form->ops->status(&r->e->form_env, in->name, in->dir, &in->status, &err) < 0)
+        return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
+    if (in->status.state != WB_INSTANCE_RUNNING)
+        return died(r, in);
+    return 0;
+}
+
+static int ready(struct wb_run *r, struct wb_instance *in)
+{
+    int64_t limit = r->e->study->recipe->step_limit_ns[WB_STEP_READY];
+    int64_t end = wb_now_ns(NULL) + limit, pause = READY_FIRST_PAUSE_NS;
+    struct wb_err err = WB_ERR_INIT;
+
+    for (;;) {
+        WB_AUTO_JSON wb_json *out = NULL;
+        int code, rc = step(r, in, WB_STEP_READY, &code, &out, &err);
+
+        if (rc < 0 && rc != -WB_TIMEOUT)
+            return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
+        if (rc == 0 && code == 0)
+            return look(r, in);
+        if (look(r, in) < 0)
+            return -WB_IO;
+        if (rc == 0 && code != EXIT_NOT_YET)
+            return wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
+                                "instance %d: the ready check failed with status %d", in->index,
+                                code);
+        if (wb_now_ns(NULL) >= end)
+            return wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
+                                "instance %d did not get ready within %.0f s", in->index,
+                                (double)limit / 1e9);
+        if (wb_wait(r->e->spec->cancel, -1, pause, &err) < 0)
+            return wb_run_fail(r, WB_OUTCOME_CANCELLED, &err);
+        pause = pause * 2 < READY_PAUSE_NS ? pause * 2 : READY_PAUSE_NS;
+    }
+}
+
+/* Version and settings as the running instances say. */
+static int probe(struct wb_run *r)
+{
+    const struct wb_study *s = r->e->study;
+    WB_AUTO_JSON wb_json *all = wb_json_array();
+    struct wb_err err = WB_ERR_INIT;
+
+    for (int i = 0; i < r->ninstances; i++) {
+        struct wb_instance *in = &r->instances[i];
+        int code, rc = step(r, in, WB_STEP_PROBE, &code, &in->probe, &err);
+
+        if (rc < 0 && rc != -WB_TIMEOUT)
+            return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
+        wb_json_push(all,
+                     rc == 0 && code == 0 && in->probe ? wb_json_ref(in->probe) : wb_json_null());
+    }
+    if (wb_probe_check(s->version->version, all, &err) < 0)
+        return wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err);
+    for (int i = 0; i < r->ninstances; i++)
+        if (wb_settings_check(r->arm->settings, r->arm->nsettings, r->instances[i].probe, &err) <
+            0) {
+            (void)wb_wrap(&err, "instance %d", i);
+            return wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err);
+        }
+    return 0;
+}
+
+static int place(struct wb_run *r, struct wb_instance *in)
+{
+    const struct wb_study *s = r->e->study;
+    struct wb_place_want want = {.group = in->status.cgroup,
+                                 .pid = in->status.pid,
+                                 .cpus = r->e->plan->placement.database_cpus,
+                                 .memory_bytes = s->limits == WB_LIMITS_SAME ? memory_share(r) : 0,
+                                 .cpu_quota = quota_share(r)};
+    wb_json *seen = wb_json_object();
+    struct wb_err err = WB_ERR_INIT;
+    int rc;
+
+    if (!in->status.pid || !in->status.cgroup[0])
+        rc = wb_fail(&err, WB_NOT_FOUND, "instance %d: its process or control group is not known",
+                     in->index);
+    else
+        rc = wb_place_check(r->e->cgroups, &want, seen, &err);
+    wb_json_set_str(seen, "role", "database");
+    wb_json_set_int(seen, "instance", in->index);
+    wb_json_push(r->placement, seen);
+    return rc < 0 ? wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err) : 0;
+}
+
+int wb_run_alive(struct wb_run *r)
+{
+    for (int i = 0; i < r->ninstances; i++) {
+        struct wb_instance *in = &r->instances[i];
+
+        /* The kernel is asked first: it costs nothing, a container engine does. */
+        if (wb_process_ticks(in->status.pid) != in->start_ticks && look(r, in) == 0)
+            return wb_run_failf(r, WB_OUTCOME_SUT_ERROR, "instance %d was restarted by something",
+                                i);
+        if (r->outcome != WB_OUTCOME_OK)
+            return -WB_IO;
+    }
+    return 0;
+}
+
+int wb_run_deploy(struct wb_run *r)
+{
+    const struct wb_recipe *recipe = r->e->study->recipe;
+    int next = recipe->port + PORT_OFFSET < 65000 ? recipe->port + PORT_OFFSET : recipe->port;
+
+    wb_run_phase(r, "deploy", 1);
+    for (int i = 0; i < r->ninstances; i++) {
+        struct wb_instance *in = &r->instances[i];
+
+        in->index = i;
+        if (make_folders(r, in) < 0 || choose_port(r, in, next) < 0 || configure(r, in) < 0 ||
+            start(r, in) < 0)
+            return -WB_IO;
+        next = in->port + 1;
+    }
+    wb_run_phase(r, "ready", 0);
+    for (int i = 0; i < r->ninstances; i++)
+        if (ready(r, &r->instances[i]) < 0)
+            return -WB_IO;
+    for (int i = 0; i < r->ninstances; i++)
+        r->instances[i].start_ticks = wb_process_ticks(r->instances[i].status.pid);
+    wb_run_phase(r, "probe", 0);
+    if (probe(r) < 0)
+        return -WB_IO;
+    for (int i = 0; i < r->ninstances; i++)
+        if (place(r, &r->instances[i]) < 0)
+            return -WB_IO;
+    return 0;
+}

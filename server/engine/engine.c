@@ -1,0 +1,309 @@
+#include "server/engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/engine/host.h"
+#include "server/engine/run.h"
+
+#define DISK_MIN (256LL << 20)
+
+static void note(void *arg, const char *text)
+{
+    struct wb_engine *e = arg;
+    wb_json *f = wb_json_object();
+
+    wb_json_set_str(f, "text", text);
+    wb_campaign_event(e->dir, "note", f);
+}
+
+static int make_campaign(struct wb_engine *e, struct wb_err *err)
+{
+    const struct wb_engine_spec *spec = e->spec;
+    WB_AUTO_JSON wb_json *plan = wb_plan_json(e->plan);
+    WB_AUTO_JSON wb_json *state = wb_json_object();
+    wb_json *identity = wb_run_identity(e->plan, &e->plan->arms[0]);
+    int rc;
+
+    wb_json_del(identity, "arm");
+    wb_json_del(identity, "factors");
+    wb_json_del(identity, "series_key");
+    wb_json_set(identity, "host", wb_json_object());
+    wb_json_set_str(wb_json_get(identity, "host"), "name",
+                    wb_json_str_or(e->facts, "hostname", "localhost"));
+    wb_json_set_str(wb_json_get(identity, "host"), "class",
+                    wb_json_str_or(e->facts, "host_class", ""));
+    wb_json_set_str(state, "state", "running");
+    wb_json_set_str(state, "store", wb_store_path(spec->store));
+    wb_json_set_str(state, "owner", wb_store_controller(spec->store));
+    wb_json_set(state, "identity", identity);
+    rc = wb_campaign_create(spec->state_dir, e->plan->campaign, e->study->resolved, plan, state,
+                            &e->dir, err);
+    if (rc == 0)
+        wb_campaign_listen(e->dir, spec->listener, spec->listener_arg);
+    return rc;
+}
+
+static const struct wb_form_prepared *prepared(const struct wb_engine *e,
+                                               const struct wb_form_ops *ops)
+{
+    for (size_t i = 0; i < e->nforms; i++)
+        if (e->forms[i].ops == ops)
+            return &e->forms[i];
+    return NULL;
+}
+
+/* Every form of the plan can work here and has what its arms share. */
+static int prepare_forms(struct wb_engine *e, struct wb_err *err)
+{
+    for (size_t i = 0; i < e->plan->narms; i++) {
+        const struct wb_form_ops *ops = e->plan->arms[i].form.ops;
+        struct wb_form_prepared *f = &e->forms[e->nforms];
+
+        if (prepared(e, ops))
+            continue;
+        if (e->nforms == WB_FORMS_MAX)
+            return wb_fail(err, WB_LIMIT, "more than %d forms in one study", WB_FORMS_MAX);
+        *f = (struct wb_form_prepared){.ops = ops, .facts = wb_json_object()};
+        e->nforms++;
+        if (ops->check(&e->form_env, err) < 0 ||
+            ops->prepare(&e->form_env, &e->bits, &f->image, f->facts, err) < 0)
+            return wb_wrap(err, "form %s", ops->name);
+    }
+    return 0;
+}
+
+static int read_facts(struct wb_engine *e, struct wb_err *err)
+{
+    struct wb_host_facts host = {0};
+    int rc = wb_environment_facts(&e->facts, err);
+
+    if (rc == 0)
+        rc = wb_host_facts_read(&host, err);
+    if (rc == 0)
+        wb_json_set_str(e->facts, "host_class", host.host_class);
+    wb_host_facts_release(&host);
+    return rc;
+}
+
+static int check_disk(const struct wb_engine *e, struct wb_err *err)
+{
+    int64_t free_bytes = 0;
+    int rc = wb_mkdir_all(e->spec->state_dir, 0755, err);
+
+    if (rc == 0)
+        rc = wb_disk_free(e->spec->state_dir, &free_bytes, err);
+    if (rc == 0 && free_bytes < DISK_MIN)
+        rc =
+            wb_fail(err, WB_IO, "only %lld MiB are free in %s, at least %lld MiB are needed",
+                    (long long)(free_bytes >> 20), e->spec->state_dir, (long long)(DISK_MIN >> 20));
+    return rc;
+}
+
+static int set_up(struct wb_engine *e, struct wb_err *err)
+{
+    const struct wb_engine_spec *spec = e->spec;
+    WB_AUTO_FREE char *who = wb_strf("campaign %s (process %d)", e->plan->campaign, (int)getpid());
+    int rc = check_disk(e, err);
+
+    e->cache_dir = wb_strf("%s/cache", spec->state_dir);
+    if (rc == 0)
+        rc = wb_host_lock(who, &e->host_lock, err);
+    if (rc == 0)
+        rc = wb_cgroup_fs_open("/sys/fs/cgroup", &e->cgroups, err);
+    if (rc == 0)
+        rc = read_facts(e, err);
+    if (rc == 0)
+        rc = make_campaign(e, err);
+    if (rc == 0)
+        rc = wb_host_pin(e->plan->placement.agent_cpus, err);
+    if (rc == 0)
+        rc = wb_mkdir_all(e->cache_dir, 0755, err);
+    if (rc < 0)
+        return rc;
+    e->form_env = (struct wb_form_env){.owner = wb_store_controller(spec->store),
+                                       .campaign = e->plan->campaign,
+                                       .cgroups = e->cgroups,
+                                       .cancel = spec->cancel,
+                                       .docker_socket = spec->docker_socket,
+                                       .cache_dir = e->cache_dir,
+                                       .note = note,
+                                       .note_arg = e};
+    rc = wb_bits_ensure(e->study->recipe, e->study->version, spec->state_dir, spec->cancel, note, e,
+                        &e->bits_info, err);
+    if (rc < 0)
+        return rc;
+    e->bits = (struct wb_bits){.recipe = e->study->recipe->name,
+                               .version = e->study->version->version,
+                               .prefix = e->bits_info.prefix,
+                               .digest = e->bits_info.digest,
+                               .base_suite = "bookworm"};
+    return prepare_forms(e, err);
+}
+
+static void tell_campaign(struct wb_engine *e)
+{
+    wb_json *f = wb_json_object();
+
+    wb_json_set_str(f, "campaign", e->plan->campaign);
+    wb_json_set_str(f, "study", e->study->name);
+    wb_json_set_int(f, "arms", (int64_t)e->plan->narms);
+    wb_json_set_int(f, "rounds", e->plan->rounds);
+    wb_json_set_int(f, "runs", (int64_t)e->plan->narms * e->plan->rounds);
+    wb_json_set_real(f, "forecast_s", e->plan->forecast_s);
+    wb_campaign_event(e->dir, "campaign.start", f);
+}
+
+static void init_run(struct wb_engine *e, struct wb_run *r, int arm)
+{
+    *r = (struct wb_run){.e = e, .arm = &e->plan->arms[arm], .attempt = 1};
+    r->form = prepared(e, r->arm->form.ops);
+    r->id = wb_new_id("run_");
+    r->dir = wb_campaign_run_dir(e->dir, r->id);
+}
+
+/* The uncounted pass before round 1 that fixes absolute rates for the whole campaign. */
+static int calibrate(struct wb_engine *e, struct wb_engine_result *res, struct wb_err *err)
+{
+    struct wb_run r;
+    double achieved;
+    int rc;
+
+    if (e->plan->calibration_arm < 0)
+        return 0;
+    init_run(e, &r, e->plan->calibration_arm);
+    r.calibrating = true;
+    rc = wb_run_execute(&r, err);
+    achieved = wb_json_real_or(r.load_result, "achieved_per_s", 0);
+    res->incomplete |= !r.teardown_clean;
+    if (rc == 0 && r.outcome == WB_OUTCOME_CANCELLED)
+        rc = wb_fail(err, WB_CANCELLED, "cancelled");
+    else if (rc == 0 && (r.outcome != WB_OUTCOME_OK || achieved <= 0))
+        rc = wb_fail(err, WB_IO, "the calibration pass ended %s: %s", wb_outcome_name(r.outcome),
+                     wb_json_len(r.reasons) ? wb_json_string(wb_json_at(r.reasons, 0))
+                                            : "no throughput");
+    if (rc == 0) {
+        e->calibrated_per_s = achieved;
+        e->calibration = wb_json_object();
+        wb_json_set_str(e->calibration, "arm", r.arm->label);
+        wb_json_set_str(e->calibration, "run", r.id);
+        wb_json_set_real(e->calibration, "achieved_per_s", achieved);
+        wb_json_set(wb_campaign_state(e->dir), "calibration", wb_json_ref(e->calibration));
+        wb_campaign_event(e->dir, "campaign.calibrated", wb_json_copy(e->calibration));
+        rc = wb_campaign_save_state(e->dir, err);
+    }
+    if (rc == 0 && r.teardown_clean)
+        rc = wb_remove_tree(r.dir, err);
+    wb_run_release(&r);
+    return rc;
+}
+
+static int one_run(struct wb_engine *e, int round, int position, struct wb_engine_result *res,
+                   struct wb_err *err)
+{
+    size_t at = (size_t)(round - 1) * e->plan->narms + (size_t)(position - 1);
+    struct wb_run r;
+    int rc;
+
+    init_run(e, &r, e->plan->order[at]);
+    r.round = round;
+    r.position = position;
+    rc = wb_run_execute(&r, err);
+    if (rc == 0) {
+        res->done++;
+        if (wb_outcome_exit(r.outcome) > wb_outcome_exit(res->worst))
+            res->worst = r.outcome;
+        if (wb_outcome_counts(r.outcome) &&
+            (r.validity == WB_VALID || (r.validity == WB_NOISY && e->study->accept_noisy)))
+            res->counted++;
+    }
+    if (!r.teardown_clean) {
+        res->incomplete = true;
+        if (rc == 0)
+            rc = wb_fail(err, WB_CONFLICT,
+                         "run %s left something behind: the host is not used further; look at "
+                         "`weighbridge show %s`, then `weighbridge clean`",
+                         r.id, r.id);
+    }
+    if (rc == 0 && r.outcome == WB_OUTCOME_CANCELLED)
+        rc = wb_fail(err, WB_CANCELLED, "cancelled");
+    wb_run_release(&r);
+    return rc;
+}
+
+static int rounds(struct wb_engine *e, struct wb_engine_result *res, struct wb_err *err)
+{
+    for (int round = 1; round <= e->plan->rounds; round++) {
+        for (int pos = 1; pos <= (int)e->plan->narms; pos++) {
+            int rc = one_run(e, round, pos, res, err);
+
+            if (rc < 0)
+                return rc;
+        }
+        /* What fails for every arm will fail again: stop after the first round of it. */
+        if (round == 1 && res->worst != WB_OUTCOME_OK && res->counted == 0 &&
+            !wb_outcome_counts(res->worst))
+            return wb_fail(err, WB_IO,
+                           "no run of the first round succeeded; the last outcome was "
+                           "%s",
+                           wb_outcome_name(res->worst));
+    }
+    return 0;
+}
+
+static void finish(struct wb_engine *e, const struct wb_engine_result *res, int rc)
+{
+    const char *state = rc == 0               ? "finished"
+                        : res->incomplete     ? "incomplete"
+                        : rc == -WB_CANCELLED ? "cancelled"
+                                              : "failed";
+    wb_json *f = wb_json_object();
+
+    wb_json_set_str(wb_campaign_state(e->dir), "state", state);
+    WB_IGNORE(wb_campaign_save_state(e->dir, NULL)); /* clean looks at the ledger all the same */
+    wb_json_set_str(f, "campaign", e->plan->campaign);
+    wb_json_set_str(f, "state", state);
+    wb_json_set_int(f, "runs_done", (int64_t)res->done);
+    wb_json_set_int(f, "runs_counted", (int64_t)res->counted);
+    wb_campaign_event(e->dir, "campaign.end", f);
+}
+
+static void release(struct wb_engine *e)
+{
+    for (size_t i = 0; i < e->nforms; i++) {
+        free(e->forms[i].image);
+        wb_json_free(e->forms[i].facts);
+    }
+    free(e->cache_dir);
+    wb_bits_info_release(&e->bits_info);
+    wb_json_free(e->facts);
+    wb_json_free(e->calibration);
+    wb_campaign_close(e->dir);
+    wb_cgroup_fs_free(e->cgroups);
+    if (e->host_lock >= 0)
+        (void)close(e->host_lock);
+}
+
+int wb_engine_run(const struct wb_engine_spec *spec, struct wb_engine_result *result,
+                  struct wb_err *err)
+{
+    struct wb_engine e = {
+        .spec = spec, .plan = spec->plan, .study = spec->plan->study, .host_lock = -1};
+    int rc;
+
+    *result = (struct wb_engine_result){.planned = spec->plan->narms * (size_t)spec->plan->rounds};
+    rc = set_up(&e, err);
+    if (rc == 0) {
+        tell_campaign(&e);
+        rc = calibrate(&e, result, err);
+    }
+    if (rc == 0)
+        rc = rounds(&e, result, err);
+    if (e.dir)
+        finish(&e, result, rc);
+    release(&e);
+    return rc;
+}

@@ -1,0 +1,337 @@
+/* A finished run becomes a record. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/engine/run.h"
+#include "server/record/summary.h"
+
+#define RECIPE_FILE_MAX (1u << 20)
+
+static void set_time(wb_json *o, const char *key, int64_t unix_ms)
+{
+    struct wb_buf t = WB_BUF_INIT(64);
+
+    wb_format_time(unix_ms, &t);
+    wb_json_set_str(o, key, wb_buf_str(&t));
+    wb_buf_release(&t);
+}
+
+/* What the worker's verdicts say about figures that are the client's or the network's, not the
+ * database's. */
+static wb_json *limits_of(const struct wb_run *r)
+{
+    wb_json *all = wb_json_array();
+
+    for (size_t i = 0; i < wb_json_len(r->windows); i++) {
+        const wb_json *w = wb_json_at(r->windows, i);
+        const wb_json *load = wb_json_get(w, "load");
+        const char *verdict = wb_json_str_or(load, "verdict", "");
+        const wb_json *reason = wb_json_at(wb_json_get(load, "reasons"), 0);
+        const char *by = !strcmp(verdict, "client-bound")       ? "client"
+                         : !strcmp(verdict, "one-thread-bound") ? "client"
+                         : !strcmp(verdict, "network-bound")    ? "network"
+                                                                : NULL;
+        wb_json *l;
+
+        if (!by)
+            continue;
+        l = wb_json_object();
+        wb_json_set(l, "metric", wb_json_str(wb_json_str_or(w, "phase", ""))); /* the whole phase */
+        wb_json_set_str(l, "by", by);
+        wb_json_set_str(l, "text", wb_json_str_or(reason, "text", verdict));
+        wb_json_push(all, l);
+    }
+    return all;
+}
+
+static wb_json *canary_json(const struct wb_run *r)
+{
+    wb_json *c;
+
+    if (r->canary_before_ns <= 0 || r->canary_after_ns <= 0)
+        return NULL;
+    c = wb_json_object();
+    wb_json_set_int(c, "before_ns", r->canary_before_ns);
+    wb_json_set_int(c, "after_ns", r->canary_after_ns);
+    return c;
+}
+
+static wb_json *result_json(const struct wb_run *r, const wb_json *canary)
+{
+    wb_json *j = wb_json_object();
+
+    wb_json_set_int(j, "schema", 1);
+    wb_json_set(j, "phases", wb_json_ref(r->phases));
+    wb_json_set(j, "server", wb_json_ref(r->server));
+    if (canary)
+        wb_json_set(j, "canary", wb_json_ref(canary));
+    else
+        wb_json_set_reason(j, "canary", "not measured");
+    if (r->e->calibration)
+        wb_json_set(j, "calibration", wb_json_ref(r->e->calibration));
+    else
+        wb_json_set_reason(j, "calibration", "no phase of the study needs it");
+    return j;
+}
+
+static wb_json *environment_json(const struct wb_run *r)
+{
+    wb_json *j = wb_json_object(), *probes = wb_json_array();
+
+    wb_json_set_int(j, "schema", 1);
+    wb_json_set(j, "host", wb_json_ref(r->e->facts));
+    wb_json_set_str(j, "form", r->form->ops->name);
+    wb_json_set(j, "form_facts", wb_json_ref(r->form->facts));
+    wb_json_set_str(j, "image", r->form->image);
+    wb_json_set(j, "artifacts", wb_json_ref(r->e->bits_info.artifacts));
+    wb_json_set_str(j, "bits", r->e->bits.digest);
+    wb_json_set(j, "placement", wb_json_ref(r->placement));
+    for (int i = 0; i < r->ninstances; i++)
+        wb_json_push(probes,
+                     r->instances[i].probe ? wb_json_ref(r->instances[i].probe) : wb_json_null());
+    wb_json_set(j, "probes", probes);
+    wb_json_set_str(j, "weighbridge", WB_VERSION);
+    return j;
+}
+
+wb_json *wb_run_identity(const struct wb_plan *plan, const struct wb_arm *arm)
+{
+    const struct wb_study *s = plan->study;
+    wb_json *j = wb_json_object(), *factors = wb_json_object(), *recipe = wb_json_object();
+
+    wb_json_set_int(j, "schema", 1);
+    wb_json_set_str(j, "campaign", plan->campaign);
+    wb_json_set_str(j, "study", s->name);
+    wb_json_set_str(j, "arm", arm->label);
+    for (size_t i = 0; i < arm->nvalues; i++)
+        wb_json_set_str(factors, arm->values[i].factor, arm->values[i].value);
+    wb_json_set(j, "factors", factors);
+    wb_json_set_str(recipe, "name", s->recipe->name);
+    wb_json_set_str(recipe, "revision", s->recipe->revision);
+    wb_json_set_str(recipe, "version", s->version->version);
+    wb_json_set_str(recipe, "digest", s->recipe->digest);
+    wb_json_set(j, "recipe", recipe);
+    wb_json_set_str(j, "series_key", arm->series_key);
+    return j;
+}
+
+static void set_host(const struct wb_engine *e, wb_json *summary)
+{
+    wb_json *host = wb_json_object();
+
+    wb_json_set_str(host, "name", wb_json_str_or(e->facts, "hostname", "localhost"));
+    wb_json_set_str(host, "class", wb_json_str_or(e->facts, "host_class", ""));
+    wb_json_set(summary, "host", host);
+}
+
+static int read_recipe_files(const struct wb_recipe *recipe, struct wb_record *rec,
+                             struct wb_err *err)
+{
+    rec->recipe_files = wb_calloc(recipe->files.n + 1, sizeof(*rec->recipe_files));
+    for (size_t i = 0; i < recipe->files.n; i++) {
+        WB_AUTO_FREE char *path = wb_strf("%s/%s", recipe->dir, recipe->files.v[i]);
+        struct wb_raw_file *f = &rec->recipe_files[i];
+        char *data;
+        int rc = wb_file_read(path, RECIPE_FILE_MAX, &data, &f->n, err);
+
+        if (rc < 0)
+            return rc;
+        f->data = data;
+        f->name = wb_strdup(recipe->files.v[i]);
+        f->executable = !strncmp(f->name, "steps/", 6);
+        rec->nrecipe_files = i + 1;
+    }
+    return 0;
+}
+
+static wb_json *metrics_or_empty(const wb_json *result)
+{
+    wb_json *m = NULL;
+
+    if (wb_summary_metrics(result, &m, NULL) < 0)
+        m = wb_json_object();
+    return m;
+}
+
+/* Runs that failed before a window was measured have nothing to be judged by. */
+static void judge(struct wb_run *r, const wb_json *canary, wb_json *evidence)
+{
+    WB_AUTO_FREE char *after = NULL;
+    struct wb_buf b = WB_BUF_INIT(256);
+
+    if (wb_file_read_small("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", &b, NULL) == 0)
+        after = wb_strndup(wb_buf_str(&b), strcspn(wb_buf_str(&b), "\n"));
+    wb_buf_release(&b);
+    if (wb_json_len(r->windows) == 0)
+        r->validity = WB_UNVERIFIED;
+    else
+        r->validity = wb_validity_judge(r->windows, canary, r->governor_before, after,
+                                        &r->e->study->validity, evidence);
+}
+
+static bool any_short(const struct wb_run *r)
+{
+    for (size_t i = 0; i < wb_json_len(r->phases); i++) {
+        const wb_json *p = wb_json_at(r->phases, i);
+
+        if (wb_json_bool_or(p, "measured", true) && wb_json_bool_or(p, "windows_short", false))
+            return true;
+    }
+    return false;
+}
+
+static void tell_end(struct wb_run *r, const wb_json *summary, const char *commit)
+{
+    static const char *const keys[] = {"outcome", "reasons",  "validity", "teardown",
+                                       "metrics", "headline", "limits"};
+    wb_json *f = wb_json_object();
+
+    wb_json_set_str(f, "run", r->id);
+    for (size_t i = 0; i < WB_LEN(keys); i++) {
+        const wb_json *v = wb_json_get(summary, keys[i]);
+
+        if (v)
+            wb_json_set(f, keys[i], wb_json_ref(v));
+    }
+    wb_json_set_str(f, "commit", commit);
+    wb_campaign_event(r->e->dir, "run.end", f);
+}
+
+static int fill_record(struct wb_run *r, struct wb_record *rec, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *canary = canary_json(r);
+    wb_json *evidence = wb_json_array();
+    int64_t ended = wb_now_unix_ms(NULL);
+    wb_json *s;
+
+    judge(r, canary, evidence);
+    rec->run = wb_strdup(r->id);
+    rec->started_ms = r->started_ms;
+    rec->result = result_json(r, canary);
+    rec->study = wb_json_ref(r->e->study->resolved);
+    rec->plan = wb_plan_json(r->e->plan);
+    rec->environment = environment_json(r);
+    s = rec->summary = wb_run_identity(r->e->plan, r->arm);
+    wb_json_set_str(s, "id", r->id);
+    wb_json_set_int(s, "round", r->round);
+    wb_json_set_int(s, "attempt", r->attempt);
+    wb_json_set_int(s, "position", r->position);
+    set_time(s, "started_at", r->started_ms);
+    set_time(s, "ended_at", ended);
+    wb_json_set_real(s, "seconds", (double)(ended - r->started_ms) / 1000);
+    wb_json_set_str(s, "outcome", wb_outcome_name(r->outcome));
+    wb_json_set(s, "reasons", wb_json_ref(r->reasons));
+    wb_json_set_str(s, "validity", wb_validity_name(r->validity));
+    wb_json_set(s, "evidence", evidence);
+    wb_json_set_str(s, "teardown", r->teardown_clean ? "clean" : "incomplete");
+    set_host(r->e, s);
+    wb_json_set_bool(s, "windows_short", any_short(r));
+    wb_json_set(s, "metrics", metrics_or_empty(rec->result));
+    wb_json_set(s, "limits", limits_of(r));
+    if (r->e->plan->placement.shared)
+        wb_json_set_bool(s, "placement_shared", true);
+    rec->events = wb_campaign_take_events(r->e->dir);
+    return read_recipe_files(r->e->study->recipe, rec, err);
+}
+
+int wb_run_record(struct wb_run *r, struct wb_err *err)
+{
+    struct wb_record rec = {0};
+    char commit[41];
+    int rc = fill_record(r, &rec, err);
+
+    if (rc == 0) {
+        rec.raw = r->raw;
+        rec.nraw = r->nraw;
+        rc = wb_store_commit(r->e->spec->store, &rec, commit, err);
+        rec.raw = NULL;
+        rec.nraw = 0;
+    }
+    if (rc == 0)
+        tell_end(r, rec.summary, commit);
+    wb_record_release(&rec);
+    return rc;
+}
+
+/* Everything of an interrupted attempt that can still be told. */
+static int fill_interrupted(struct wb_campaign_dir *dir, const char *run, const wb_json *mine,
+                            struct wb_record *rec, struct wb_err *err)
+{
+    WB_AUTO_FREE char *plan_path = wb_strf("%s/plan.json", wb_campaign_path(dir));
+    WB_AUTO_FREE char *study_path = wb_strf("%s/study.json", wb_campaign_path(dir));
+    const char *arm = wb_json_str_or(mine, "arm", "");
+    const wb_json *arms, *base;
+    int rc = wb_json_read_file(plan_path, 8u << 20, &rec->plan, err);
+
+    if (rc == 0)
+        rc = wb_json_read_file(study_path, 8u << 20, &rec->study, err);
+    if (rc < 0)
+        return rc;
+    base = wb_json_get(wb_campaign_state(dir), "identity");
+    rec->run = wb_strdup(run);
+    rec->started_ms = wb_json_int_or(mine, "started_ms", wb_now_unix_ms(NULL));
+    rec->summary = base ? wb_json_copy(base) : wb_json_object();
+    arms = wb_json_get(rec->plan, "arms");
+    for (size_t i = 0; i < wb_json_len(arms); i++) {
+        const wb_json *a = wb_json_at(arms, i);
+
+        if (strcmp(wb_json_str_or(a, "label", ""), arm) != 0)
+            continue;
+        wb_json_set(rec->summary, "factors", wb_json_ref(wb_json_get(a, "factors")));
+        wb_json_set_str(rec->summary, "series_key", wb_json_str_or(a, "series_key", ""));
+    }
+    rec->result = wb_json_object();
+    wb_json_set_int(rec->result, "schema", 1);
+    wb_json_set(rec->result, "phases", wb_json_array());
+    rec->environment = wb_json_object();
+    wb_json_set_int(rec->environment, "schema", 1);
+    wb_json_set_str(rec->environment, "weighbridge", WB_VERSION);
+    rec->events = wb_json_array();
+    return 0;
+}
+
+int wb_record_interrupted(struct wb_store *store, struct wb_campaign_dir *dir, const char *run,
+                          bool teardown_clean, struct wb_err *err)
+{
+    WB_AUTO_FREE char *run_dir = wb_campaign_run_dir(dir, run);
+    WB_AUTO_FREE char *path = wb_strf("%s/run.json", run_dir);
+    WB_AUTO_JSON wb_json *mine = NULL;
+    struct wb_record rec = {0};
+    int64_t now = wb_now_unix_ms(NULL);
+    wb_json *s, *reasons = wb_json_array();
+    char commit[41];
+    int rc = wb_json_read_file(path, 65536, &mine, err);
+
+    if (rc == 0)
+        rc = fill_interrupted(dir, run, mine, &rec, err);
+    if (rc < 0) {
+        wb_json_free(reasons);
+        wb_record_release(&rec);
+        return rc;
+    }
+    s = rec.summary;
+    wb_json_push(reasons, wb_json_str("the engine was interrupted during this attempt"));
+    wb_json_set_int(s, "schema", 1);
+    wb_json_set_str(s, "id", run);
+    wb_json_set_str(s, "campaign", wb_campaign_id(dir));
+    wb_json_set_str(s, "arm", wb_json_str_or(mine, "arm", ""));
+    wb_json_set_int(s, "round", wb_json_int_or(mine, "round", 0));
+    wb_json_set_int(s, "attempt", wb_json_int_or(mine, "attempt", 1));
+    wb_json_set_int(s, "position", wb_json_int_or(mine, "position", 0));
+    set_time(s, "started_at", rec.started_ms);
+    set_time(s, "ended_at", now);
+    wb_json_set_real(s, "seconds", (double)(now - rec.started_ms) / 1000);
+    wb_json_set_str(s, "outcome", wb_outcome_name(WB_OUTCOME_HARNESS_ERROR));
+    wb_json_set(s, "reasons", reasons);
+    wb_json_set_str(s, "validity", wb_validity_name(WB_UNVERIFIED));
+    wb_json_set(s, "evidence", wb_json_array());
+    wb_json_set_str(s, "teardown", teardown_clean ? "clean" : "incomplete");
+    wb_json_set_bool(s, "windows_short", true);
+    wb_json_set(s, "metrics", wb_json_object());
+    wb_json_set(s, "limits", wb_json_array());
+    rc = wb_store_commit(store, &rec, commit, err);
+    wb_record_release(&rec);
+    return rc;
+}

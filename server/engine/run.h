@@ -1,0 +1,125 @@
+/*
+ * One run: one arm in one round, through its phases. Private to server/engine.
+ *
+ * The phases are functions in files of their own; each returns 0, or a negative code after
+ * wb_run_fail has noted outcome and reason. Teardown is always done, then the record is made.
+ */
+#ifndef WB_ENGINE_RUN_H
+#define WB_ENGINE_RUN_H
+
+#include "server/collect/collect.h"
+#include "server/engine/bits.h"
+#include "server/engine/engine.h"
+
+#define WB_FORMS_MAX 8
+
+/* A form that is prepared for this campaign. */
+struct wb_form_prepared {
+    const struct wb_form_ops *ops;
+    char *image;    /* NULL for forms without */
+    wb_json *facts; /* for the environment of its runs */
+};
+
+/* Everything that the runs of one campaign share. */
+struct wb_engine {
+    const struct wb_engine_spec *spec;
+    const struct wb_plan *plan;
+    const struct wb_study *study;
+    struct wb_campaign_dir *dir;
+    struct wb_cgroup_fs *cgroups;
+    struct wb_form_env form_env;
+    struct wb_bits_info bits_info;
+    struct wb_bits bits;
+    struct wb_form_prepared forms[WB_FORMS_MAX];
+    size_t nforms;
+    wb_json *facts;          /* of the host */
+    double calibrated_per_s; /* 0: not calibrated */
+    wb_json *calibration;    /* {arm, run, achieved_per_s} or NULL */
+    char *cache_dir;
+    int host_lock;
+};
+
+struct wb_instance {
+    int index, port;
+    char *dir, *name; /* folder; container or control group */
+    struct wb_paths paths;
+    bool in_ledger, started;
+    struct wb_instance_status status;
+    uint64_t start_ticks; /* of the database process */
+    wb_json *probe;       /* what the probe step said, or NULL */
+};
+
+struct wb_run {
+    struct wb_engine *e;
+    const struct wb_arm *arm;
+    const struct wb_form_prepared *form;
+    int round, attempt, position; /* round from 1; position in the round from 1 */
+    bool calibrating;             /* the uncounted pass: no record */
+    char *id, *dir;
+    struct wb_instance *instances;
+    int ninstances;
+    enum wb_outcome outcome;
+    enum wb_validity validity;
+    bool teardown_clean;
+    wb_json *reasons;   /* texts */
+    wb_json *phases;    /* result.phases */
+    wb_json *windows;   /* input of the validity judge */
+    wb_json *placement; /* as the kernel said */
+    wb_json *server;    /* what the measure step said */
+    wb_json *timings;   /* seconds per phase of the run itself */
+    struct wb_raw_file *raw;
+    size_t nraw, raw_cap;
+    wb_json *before; /* snapshot of the host, see leftovers.h */
+    int64_t started_ms, canary_before_ns, canary_after_ns;
+    char *governor_before;
+    wb_json *load_result; /* of the phase that ran last; borrowed from phases */
+};
+
+/* Notes the first outcome that is not ok, with its reason; later ones only add reasons. Returns
+ * the negative code of err, or -WB_IO. A cancel always becomes `cancelled`. */
+int wb_run_fail(struct wb_run *r, enum wb_outcome o, const struct wb_err *err);
+int wb_run_failf(struct wb_run *r, enum wb_outcome o, const char *fmt, ...) WB_PRINTF(3, 4);
+/* Event "run.phase", and the time the last one took. */
+void wb_run_phase(struct wb_run *r, const char *name, double planned_s);
+/* Keeps bytes for the raw data of the record (copied). */
+void wb_run_raw(struct wb_run *r, const char *name, const void *data, size_t n);
+
+/* deploy.c: folders, configure, start, ready, probe, placement. */
+int wb_run_deploy(struct wb_run *r) WB_MUST_CHECK;
+/* Environment of a recipe step for one instance; NULL instance: none (fetch-like steps). */
+void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struct wb_strv *env);
+/* Whether the instance's process is still the one that was started; notes sut-error if not. */
+int wb_run_alive(struct wb_run *r) WB_MUST_CHECK;
+
+/* place.c: placement and limits of a group and process as the kernel says, against the plan.
+ * Adds what was seen to `seen` (object). WB_CONFLICT with the numbers when they differ. */
+struct wb_place_want {
+    const char *group;
+    pid_t pid;
+    const char *cpus;
+    int64_t memory_bytes; /* 0: not checked */
+    double cpu_quota;     /* 0: none */
+};
+int wb_place_check(const struct wb_cgroup_fs *fs, const struct wb_place_want *want, wb_json *seen,
+                   struct wb_err *err) WB_MUST_CHECK;
+
+/* measure.c: the phases of the workload. */
+int wb_run_measure(struct wb_run *r) WB_MUST_CHECK;
+
+/* teardown.c: logs, stop, clean, unmount, wipe, destroy; all are tried. Sets teardown_clean. */
+void wb_run_teardown(struct wb_run *r);
+
+/* finish.c: validity, summary, commit. Not for a calibration pass. */
+int wb_run_record(struct wb_run *r, struct wb_err *err) WB_MUST_CHECK;
+/* Record of an attempt that an interrupted engine left behind: from its run.json. */
+int wb_record_interrupted(struct wb_store *store, struct wb_campaign_dir *dir, const char *run,
+                          bool teardown_clean, struct wb_err *err) WB_MUST_CHECK;
+
+/* The part of a summary that is known before a run has run: study, recipe, arm, factors. Owned. */
+wb_json *wb_run_identity(const struct wb_plan *plan, const struct wb_arm *arm);
+
+/* run.c */
+int wb_run_execute(struct wb_run *r, struct wb_err *err) WB_MUST_CHECK;
+void wb_run_release(struct wb_run *r);
+
+#endif
