@@ -40,21 +40,6 @@ static void row_release(struct row *r)
     free(r->other.v);
 }
 
-static void warn(wb_json *warnings, const char *code, const char *fmt, ...) WB_PRINTF(3, 4);
-static void warn(wb_json *warnings, const char *code, const char *fmt, ...)
-{
-    wb_json *w = wb_json_object();
-    WB_AUTO_FREE char *text = NULL;
-    va_list ap;
-
-    va_start(ap, fmt);
-    text = wb_vstrf(fmt, ap);
-    va_end(ap);
-    wb_json_set_str(w, "code", code);
-    wb_json_set_str(w, "text", text);
-    wb_json_push(warnings, w);
-}
-
 /* ---- reading ---- */
 
 static int read_number(const wb_json *j, const char *pointer, double *out, struct wb_err *err)
@@ -140,7 +125,8 @@ static void warn_unknown_keys(const wb_json *doc, const char *at, wb_json *warni
         while (k < WB_LEN(known) && strcmp(known[k], wb_json_iter_key(it)) != 0)
             k++;
         if (k == WB_LEN(known))
-            warn(warnings, "unknown-key", "ignoring %s/%s: no such key", at, wb_json_iter_key(it));
+            wb_analysis_warn(warnings, "unknown-key", "ignoring %s/%s: no such key", at,
+                             wb_json_iter_key(it));
     }
 }
 
@@ -229,28 +215,31 @@ static void add_cautions(const struct row *r, wb_json *warnings)
     const struct wb_effect *e = &r->effect;
 
     if (r->dropped > 0)
-        warn(warnings, "dropped", "%zu %s left out because of null", r->dropped,
-             r->paired ? "rounds were" : "values were");
+        wb_analysis_warn(warnings, "dropped", "%zu %s left out because of null", r->dropped,
+                         r->paired ? "rounds were" : "values were");
     if (!e->have_change)
         return;
     if (!e->test.defined)
-        warn(warnings, "all-equal",
-             e->paired ? "no round changed anything: there is nothing to test"
-                       : "all samples are equal: there is nothing to test");
+        wb_analysis_warn(warnings, "all-equal",
+                         e->paired ? "no round changed anything: there is nothing to test"
+                                   : "all samples are equal: there is nothing to test");
     if (e->test.zeros > 0 && e->test.defined)
-        warn(warnings, "zeros", "%zu rounds without change were ranked and put aside (Pratt)",
-             e->test.zeros);
+        wb_analysis_warn(warnings, "zeros",
+                         "%zu rounds without change were ranked and put aside (Pratt)",
+                         e->test.zeros);
     if (e->scale == WB_DIFFERENCE)
-        warn(warnings, "not-positive", "values at or below 0: differences instead of ratios");
+        wb_analysis_warn(warnings, "not-positive",
+                         "values at or below 0: differences instead of ratios");
     if (e->n[0] < e->least || e->n[1] < e->least)
-        warn(warnings, "few-values", "a verdict needs at least %zu %s", e->least,
-             e->paired ? "complete rounds" : "values a side");
+        wb_analysis_warn(warnings, "few-values", "a verdict needs at least %zu %s", e->least,
+                         e->paired ? "complete rounds" : "values a side");
     if (strstr(e->test.method, "normal") != NULL)
-        warn(warnings, "approximate",
-             "p is from the normal approximation: too many values for "
-             "the exact distribution");
+        wb_analysis_warn(warnings, "approximate",
+                         "p is from the normal approximation: too many values for "
+                         "the exact distribution");
     if (r->better == WB_BETTER_UNKNOWN)
-        warn(warnings, "no-direction", "'better' is not given: no better or worse can be said");
+        wb_analysis_warn(warnings, "no-direction",
+                         "'better' is not given: no better or worse can be said");
 }
 
 static int answer_one(const wb_json *in, wb_json **out, struct wb_err *err)
@@ -320,13 +309,13 @@ static wb_json *geomean(const struct row *rows, size_t n, wb_json *warnings)
     wb_json_set_int(g, "of", of);
     wb_json_set(g, "left_out", out);
     if (sides_differ)
-        warn(warnings, "rows-differ",
-             "some rows have values on one side only: they are not in the "
-             "geometric mean");
+        wb_analysis_warn(warnings, "rows-differ",
+                         "some rows have values on one side only: they are not in the "
+                         "geometric mean");
     if (higher && lower)
-        warn(warnings, "mixed-directions",
-             "the geometric mean mixes rows where higher is better "
-             "with rows where lower is better");
+        wb_analysis_warn(warnings, "mixed-directions",
+                         "the geometric mean mixes rows where higher is better "
+                         "with rows where lower is better");
     return g;
 }
 
@@ -464,7 +453,8 @@ int wb_stats_adjust(const wb_json *in, wb_json **out, struct wb_err *err)
             wb_json_push(rejected, wb_json_int((int64_t)i));
     }
     if (untested > 0)
-        warn(warnings, "untested", "%zu values are null and do not count to the family", untested);
+        wb_analysis_warn(warnings, "untested", "%zu values are null and do not count to the family",
+                         untested);
     answer = wb_json_object();
     wb_json_set_int(answer, "n", (int64_t)(n - untested));
     wb_json_set_str(answer, "method", "benjamini-hochberg");

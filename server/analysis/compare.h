@@ -18,10 +18,30 @@ int wb_stats_compare(const wb_json *in, wb_json **out, struct wb_err *err) WB_MU
 /* `stats adjust`: {p:[]} -> {q:[], rejected:[]}. */
 int wb_stats_adjust(const wb_json *in, wb_json **out, struct wb_err *err) WB_MUST_CHECK;
 
-/* The report of a campaign over its run summaries (array, as wb_store_list gives) and its plan
- * (as wb_plan_json gives): {arms:[{label, n, runs:{planned, ok, used, noisy, left_out:[{run,
- * why}]}, metrics:{name:{median, lo, hi, n}}}], contrasts:[{name, arm, against, metric, primary,
- * ...compare keys, q, sentence}], warnings}. Owned. */
+/* An answer of wb_stats_compare for people, at most width columns. */
+void wb_stats_compare_print(const wb_json *answer, int width, struct wb_buf *out);
+
+/*
+ * The report of a campaign over its run summaries (array, as wb_store_list gives) and its plan
+ * (as wb_plan_json gives: campaign, study, arms [{label, factors, form}], contrasts [{name, arm,
+ * against, metric, better, primary}], rounds, threshold_percent, accept_noisy). Counted are the
+ * runs of the last attempt of their round with outcome ok or target-missed and validity valid (or
+ * noisy where the study accepts it); pairs are rounds in which both arms have such a run.
+ *
+ *   {campaign, study, n, rounds, threshold_percent, method, analysis_version,
+ *    runs {found, used, noisy, left_out: [{run, arm, round, attempt, why}]},
+ *    headline {throughput, p99},
+ *    arms: [{label, form, factors, n, runs {planned, ok, used, noisy, left_out: [{run, why}]},
+ *            metrics {name: {median, lo, hi, n, unit, better, limited [{by, text, runs}]}}}],
+ *    contrasts: [{name, arm, against, metric, unit, primary, limited, keys of stats compare, q,
+ *                 sentence}],
+ *    warnings: [{code, text}]}
+ *
+ * Contrasts of the plan with primary true are one family of tests (q); all other metrics of the
+ * same arms stand behind them with primary false, a family of their own. A contrast with
+ * "paired": false compares all counted runs of the two arms. A figure that was limited by
+ * something other than the database is never called equivalent. *out is owned.
+ */
 int wb_campaign_report(const wb_json *plan, const wb_json *summaries, wb_json **out,
                        struct wb_err *err) WB_MUST_CHECK;
 /* The same as tables for people, at most width columns. */

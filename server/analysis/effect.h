@@ -78,4 +78,7 @@ void wb_effect_sentence(const struct wb_effect *e, struct wb_buf *out);
 /* "-7.8 %" for a ratio, "+0.25" for a difference. */
 void wb_effect_change(const struct wb_effect *e, double at, struct wb_buf *out);
 
+/* Adds {code, text} to the warnings of an answer. */
+void wb_analysis_warn(wb_json *warnings, const char *code, const char *fmt, ...) WB_PRINTF(3, 4);
+
 #endif

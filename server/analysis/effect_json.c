@@ -2,6 +2,9 @@
 #include "server/analysis/effect.h"
 
 #include <math.h>
+#include <stdarg.h>
+
+#include "server/base/mem.h"
 
 static void set_interval(wb_json *obj, const char *key, const struct wb_interval *interval)
 {
@@ -108,4 +111,18 @@ void wb_effect_json(const struct wb_effect *e, wb_json *obj)
         wb_json_set_int(obj, "rounds_needed", (int64_t)e->rounds_needed);
     else
         wb_json_set_reason(obj, "rounds_needed", e->rounds_reason);
+}
+
+void wb_analysis_warn(wb_json *warnings, const char *code, const char *fmt, ...)
+{
+    wb_json *w = wb_json_object();
+    WB_AUTO_FREE char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = wb_vstrf(fmt, ap);
+    va_end(ap);
+    wb_json_set_str(w, "code", code);
+    wb_json_set_str(w, "text", text);
+    wb_json_push(warnings, w);
 }

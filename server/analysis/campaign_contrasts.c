@@ -1,0 +1,227 @@
+/* The contrasts of a campaign: pairs of figures, families of tests, verdicts. */
+#include "server/analysis/campaign.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/analysis/adjust.h"
+#include "server/analysis/effect.h"
+
+struct contrast {
+    const char *name, *metric, *better; /* borrowed */
+    int arm, against;
+    bool primary, paired;
+    double threshold_percent;
+    struct wb_effect effect;
+};
+
+static enum wb_better better_of(const char *word)
+{
+    if (word == NULL)
+        return WB_BETTER_UNKNOWN;
+    return strcmp(word, "higher") == 0  ? WB_BETTER_HIGHER
+           : strcmp(word, "lower") == 0 ? WB_BETTER_LOWER
+                                        : WB_BETTER_UNKNOWN;
+}
+
+/* Pairs are rounds in which both arms have the figure; unpaired takes what each arm has. */
+static void compute(const struct wb_report *rep, struct contrast *c)
+{
+    size_t n = rep->counted.nslots;
+    WB_AUTO_FREE double *base = wb_calloc(n, sizeof(double));
+    WB_AUTO_FREE double *other = wb_calloc(n, sizeof(double));
+    struct wb_effect_input in = {
+        .base = base,
+        .other = other,
+        .paired = c->paired,
+        .better = better_of(c->better),
+        .threshold_percent = c->threshold_percent,
+        .least = WB_PAIRED_MIN,
+    };
+
+    for (size_t s = 0; s < n; s++) {
+        const struct wb_counted_run *a = wb_report_run(rep, s, c->against),
+                                    *b = wb_report_run(rep, s, c->arm);
+        double x = a ? wb_report_value(a, c->metric) : NAN,
+               y = b ? wb_report_value(b, c->metric) : NAN;
+        if (c->paired && (isnan(x) || isnan(y)))
+            continue;
+        if (!isnan(x) && in.nbase < WB_VALUES_MAX)
+            base[in.nbase++] = x;
+        if (!isnan(y) && in.nother < WB_VALUES_MAX)
+            other[in.nother++] = y;
+    }
+    wb_effect_of(&in, &c->effect);
+}
+
+/* One family: q of those that could be tested, verdicts by q. */
+static void judge(struct contrast *v, size_t n, bool primary)
+{
+    WB_AUTO_FREE double *q = wb_calloc(n, sizeof(double));
+
+    for (size_t i = 0; i < n; i++) {
+        const struct wb_effect *e = &v[i].effect;
+        bool testable = e->have_change && e->test.defined && v[i].primary == primary &&
+                        e->n[0] >= e->least && e->n[1] >= e->least;
+        q[i] = testable ? e->test.p : NAN;
+    }
+    wb_adjust(q, n, q);
+    for (size_t i = 0; i < n; i++)
+        if (v[i].primary == primary)
+            wb_effect_judge(&v[i].effect, q[i]);
+}
+
+/* "limited by client" is no property of the database, so that no difference says nothing. */
+static void doubt_limited(const struct contrast *c, const wb_json *limited, wb_json *o)
+{
+    WB_AUTO_FREE char *text = NULL;
+    const char *by = wb_json_str_or(wb_json_at(limited, 0), "by", "");
+
+    if (wb_json_len(limited) == 0 ||
+        (c->effect.verdict != WB_V_EQUIVALENT && c->effect.verdict != WB_V_NEGLIGIBLE))
+        return;
+    text = wb_strf("not decided: no difference was seen, but the figure was limited by the %s, "
+                   "not by the database",
+                   by);
+    wb_json_set_str(o, "verdict", "inconclusive");
+    wb_json_set_str(o, "sentence", text);
+    wb_json_set_reason(o, "rounds_needed", "more rounds do not lift the limit");
+}
+
+static wb_json *contrast_json(const struct wb_report *rep, const struct contrast *c)
+{
+    const wb_json *arms = wb_json_get(rep->plan, "arms");
+    wb_json *o = wb_json_object(), *limited = wb_json_array();
+
+    wb_json_set_str(o, "name", c->name);
+    wb_json_set_str(o, "arm", wb_json_str_or(wb_json_at(arms, (size_t)c->arm), "label", ""));
+    wb_json_set_str(o, "against",
+                    wb_json_str_or(wb_json_at(arms, (size_t)c->against), "label", ""));
+    wb_json_set_str(o, "metric", c->metric);
+    wb_json_set_str(o, "unit", wb_report_word(rep, c->arm, c->metric, "unit"));
+    wb_json_set_str(o, "better", c->better);
+    wb_json_set_bool(o, "primary", c->primary);
+    wb_effect_json(&c->effect, o);
+    if (isnan(c->effect.q))
+        wb_json_set_reason(o, "q", "not tested");
+    wb_report_limits(rep, c->against, c->metric, limited);
+    wb_report_limits(rep, c->arm, c->metric, limited);
+    doubt_limited(c, limited, o);
+    wb_json_set(o, "limited", limited);
+    return o;
+}
+
+/* Tails of latency vary more from run to run, so less of a change matters there. */
+static double default_threshold(const struct wb_report *rep, const char *metric)
+{
+    double least = 0;
+
+    if (wb_ends_with(metric, ".p99_9_ms") || wb_ends_with(metric, ".p99_99_ms") ||
+        wb_ends_with(metric, ".max_ms"))
+        least = 10;
+    else if (wb_ends_with(metric, "_ms"))
+        least = 5;
+    return rep->threshold_percent > least ? rep->threshold_percent : least;
+}
+
+static int read_contrast(const struct wb_report *rep, size_t i, struct contrast *out,
+                         struct wb_err *err)
+{
+    const wb_json *j = wb_json_at(wb_json_get(rep->plan, "contrasts"), i);
+    const char *arm = wb_json_str_or(j, "arm", NULL), *against = wb_json_str_or(j, "against", NULL);
+
+    *out = (struct contrast){
+        .name = wb_json_str_or(j, "name", ""),
+        .metric = wb_json_str_or(j, "metric", NULL),
+        .better = wb_json_str_or(j, "better", NULL),
+        .arm = wb_plan_arm(rep->plan, arm),
+        .against = wb_plan_arm(rep->plan, against),
+        .primary = wb_json_bool_or(j, "primary", true),
+        .paired = wb_json_bool_or(j, "paired", true),
+    };
+    if (out->arm < 0 || out->against < 0)
+        return wb_fail(err, WB_INVALID,
+                       "/contrasts/%zu: arm '%s' against '%s': there is no such "
+                       "arm in the plan",
+                       i, arm ? arm : "", against ? against : "");
+    if (out->metric == NULL)
+        return wb_fail(err, WB_INVALID, "/contrasts/%zu/metric: is missing", i);
+    if (out->better == NULL)
+        out->better = wb_report_word(rep, out->arm, out->metric, "better");
+    out->threshold_percent =
+        out->primary ? rep->threshold_percent : default_threshold(rep, out->metric);
+    return 0;
+}
+
+struct contrasts {
+    struct contrast *v;
+    size_t n, cap;
+};
+
+static void add_contrast(struct contrasts *list, const struct contrast *c)
+{
+    wb_grow(&list->v, &list->cap, list->n + 1, sizeof(*list->v));
+    list->v[list->n++] = *c;
+}
+
+static bool is_listed(const struct contrasts *list, const struct contrast *c)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->v[i].arm == c->arm && list->v[i].against == c->against &&
+            strcmp(list->v[i].metric, c->metric) == 0)
+            return true;
+    return false;
+}
+
+/* Where the plan lists primary metrics only: every other metric that both arms of a contrast have,
+ * with a known direction. */
+static void add_other_metrics(const struct wb_report *rep, const wb_json *arms,
+                              struct contrasts *list)
+{
+    size_t planned = list->n;
+
+    for (size_t i = 0; i < planned; i++)
+        if (!list->v[i].primary)
+            return;
+    for (size_t i = 0; i < planned; i++) {
+        struct contrast c = list->v[i];
+        const wb_json *of_arm = wb_json_get(wb_json_at(arms, (size_t)c.arm), "metrics");
+        const wb_json *of_against = wb_json_get(wb_json_at(arms, (size_t)c.against), "metrics");
+        for (void *it = wb_json_first(of_arm); it; it = wb_json_next(of_arm, it)) {
+            c.metric = wb_json_iter_key(it);
+            c.better = wb_json_str_or(wb_json_iter_value(it), "better", NULL);
+            c.primary = false;
+            c.threshold_percent = default_threshold(rep, c.metric);
+            if (better_of(c.better) != WB_BETTER_UNKNOWN &&
+                wb_json_get(of_against, c.metric) != NULL && !is_listed(list, &c))
+                add_contrast(list, &c);
+        }
+    }
+}
+
+int wb_report_contrasts(const struct wb_report *rep, const wb_json *arms, wb_json *out,
+                        struct wb_err *err)
+{
+    const wb_json *planned = wb_json_get(rep->plan, "contrasts");
+    struct contrasts list = {.n = 0};
+    int rc = 0;
+
+    for (size_t i = 0; i < wb_json_len(planned) && rc == 0; i++) {
+        struct contrast c;
+        rc = read_contrast(rep, i, &c, err);
+        if (rc == 0)
+            add_contrast(&list, &c);
+    }
+    if (rc == 0) {
+        add_other_metrics(rep, arms, &list);
+        for (size_t i = 0; i < list.n; i++)
+            compute(rep, &list.v[i]);
+        judge(list.v, list.n, true);
+        judge(list.v, list.n, false);
+        for (size_t i = 0; i < list.n; i++)
+            wb_json_push(out, contrast_json(rep, &list.v[i]));
+    }
+    free(list.v);
+    return rc;
+}

@@ -1,0 +1,387 @@
+/* Answers of the analysis as tables and sentences for people. */
+#include "server/analysis/compare.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "server/analysis/campaign.h"
+#include "server/analysis/effect.h"
+#include "server/base/mem.h"
+#include "server/base/table.h"
+#include "server/base/units.h"
+
+#define LEFT_OUT_SHOWN 12
+#define WIDTH_DEFAULT 80
+
+/* Words of text on lines of at most width columns; lines after the first are indented. */
+static void add_wrapped(struct wb_buf *out, const char *first, int indent, const char *text,
+                        int width)
+{
+    int at = 0;
+
+    for (const char *p = first; *p != '\0'; p++)
+        at += ((unsigned char)*p & 0xc0) != 0x80;
+    wb_buf_adds(out, first);
+    for (bool start = true; *text != '\0'; start = false) {
+        size_t n = strcspn(text, " ");
+        int w = 0;
+        for (size_t i = 0; i < n; i++)
+            w += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (!start && at + 1 + w > width) {
+            wb_buf_addf(out, "\n%*s", indent, "");
+            at = indent;
+        } else if (!start) {
+            wb_buf_addc(out, ' ');
+            at++;
+        }
+        wb_buf_add(out, text, n);
+        at += w;
+        text += n + (text[n] == ' ');
+    }
+    wb_buf_addc(out, '\n');
+}
+
+/* A value with its unit; "-" when there is none. */
+static void add_value(struct wb_buf *out, const wb_json *value, const char *unit)
+{
+    double v = wb_json_number(value, NAN);
+
+    if (isnan(v))
+        wb_buf_addc(out, '-');
+    else if (strcmp(unit, "ops/s") == 0)
+        wb_format_rate(v, out);
+    else if (strcmp(unit, "ms") == 0 && fabs(v) < 1e12)
+        wb_format_ns((int64_t)llround(v * 1e6), out);
+    else
+        wb_format_count(v, out);
+}
+
+static void add_p(struct wb_buf *out, double p)
+{
+    if (isnan(p))
+        wb_buf_addc(out, '-');
+    else if (p < 0.001)
+        wb_buf_adds(out, "<0.001");
+    else
+        wb_buf_addf(out, "%.3f", p);
+}
+
+/* "0.922", "+0.25" for a difference. */
+static void add_change(struct wb_buf *out, double v, bool ratio)
+{
+    wb_buf_addf(out, ratio ? v >= 99.95 || v < 0.0995 ? "%.3g" : "%.3f" : "%+.4g", v);
+}
+
+static const wb_json *change_of(const wb_json *c)
+{
+    const wb_json *ratio = wb_json_get(c, "ratio");
+
+    return wb_json_type(ratio) == WB_JSON_OBJECT ? ratio : wb_json_get(c, "difference");
+}
+
+/* The cells ratio, interval, q (or p) and verdict. */
+static void change_cells(struct wb_table *t, const wb_json *c, const char *p_key)
+{
+    const wb_json *change = change_of(c);
+    bool ratio = change == wb_json_get(c, "ratio");
+    double estimate = wb_json_real_or(change, "estimate", NAN);
+    double lo = wb_json_real_or(change, "lo", NAN), hi = wb_json_real_or(change, "hi", NAN);
+    struct wb_buf b = WB_BUF_INIT(200);
+
+    if (isnan(estimate))
+        wb_buf_addc(&b, '-');
+    else
+        add_change(&b, estimate, ratio);
+    wb_table_cell(t, "%s", wb_buf_str(&b));
+    wb_buf_clear(&b);
+    if (isnan(lo) || isnan(hi)) {
+        wb_buf_addc(&b, '-');
+    } else {
+        add_change(&b, lo, ratio);
+        wb_buf_adds(&b, " to ");
+        add_change(&b, hi, ratio);
+    }
+    wb_table_cell(t, "%s", wb_buf_str(&b));
+    wb_buf_clear(&b);
+    add_p(&b, wb_json_real_or(c, p_key, NAN));
+    wb_table_cell(t, "%s", wb_buf_str(&b));
+    wb_buf_release(&b);
+    wb_table_cell(t, "%s%s", wb_json_str_or(c, "verdict", "different"),
+                  wb_json_len(wb_json_get(c, "limited")) > 0 ? " *" : "");
+}
+
+/* ---- the campaign ---- */
+
+static void add_title(const wb_json *report, int width, struct wb_buf *out)
+{
+    const wb_json *runs = wb_json_get(report, "runs");
+    long long noisy = wb_json_int_or(runs, "noisy", 0);
+    WB_AUTO_FREE char *title = NULL;
+    size_t arms = wb_json_len(wb_json_get(report, "arms"));
+    const char *study = wb_json_str_or(report, "study", NULL);
+
+    title =
+        wb_strf("%s%s%s, %lld rounds of %zu arm%s, %lld of %lld runs counted%s", study ? study : "",
+                study ? ": " : "", wb_json_str_or(report, "campaign", "campaign"),
+                (long long)wb_json_int_or(report, "rounds", 0), arms, arms == 1 ? "" : "s",
+                (long long)wb_json_int_or(runs, "used", 0),
+                (long long)wb_json_int_or(runs, "found", 0), noisy > 0 ? "," : "");
+    if (noisy > 0) {
+        WB_AUTO_FREE char *with_noisy = wb_strf("%s %lld of them noisy", title, noisy);
+        add_wrapped(out, "", 0, with_noisy, width);
+    } else {
+        add_wrapped(out, "", 0, title, width);
+    }
+    wb_buf_addc(out, '\n');
+}
+
+/* The name of a metric without its figure: "max.throughput" is of phase "max". */
+static char *phase_of(const char *metric)
+{
+    const char *dot = metric ? strrchr(metric, '.') : NULL;
+
+    return dot ? wb_strndup(metric, (size_t)(dot - metric)) : wb_strdup("");
+}
+
+static void value_cell(struct wb_table *t, const wb_json *metric)
+{
+    struct wb_buf b = WB_BUF_INIT(100);
+
+    add_value(&b, wb_json_get(metric, "median"), wb_json_str_or(metric, "unit", ""));
+    wb_table_cell(t, "%s%s", wb_buf_str(&b),
+                  wb_json_len(wb_json_get(metric, "limited")) > 0 ? "*" : "");
+    wb_buf_release(&b);
+}
+
+/* "214.1k to 216.9k": the unit stands in the column before. */
+static void interval_cell(struct wb_table *t, const wb_json *metric)
+{
+    static const char *const ends[] = {"lo", "hi"};
+    struct wb_buf b = WB_BUF_INIT(200);
+
+    for (size_t i = 0; i < 2; i++) {
+        struct wb_buf one = WB_BUF_INIT(100);
+        const char *text;
+        size_t n;
+        add_value(&one, wb_json_get(metric, ends[i]), wb_json_str_or(metric, "unit", ""));
+        text = wb_buf_str(&one);
+        n = strlen(text);
+        wb_buf_adds(&b, i == 1 ? " to " : "");
+        wb_buf_add(&b, text, wb_ends_with(text, "/s") ? n - 2 : n);
+        wb_buf_release(&one);
+    }
+    wb_table_cell(t, "%s", wb_json_is_number(wb_json_get(metric, "lo")) ? wb_buf_str(&b) : "-");
+    wb_buf_release(&b);
+}
+
+static void add_arms(const wb_json *report, int width, struct wb_buf *out)
+{
+    static const char *const figures[] = {"p50_ms", "p99_ms", "p99_9_ms"};
+    const wb_json *head = wb_json_get(report, "headline"), *arms = wb_json_get(report, "arms");
+    const char *throughput = wb_json_str_or(head, "throughput", NULL);
+    const char *p99 = wb_json_str_or(head, "p99", NULL);
+    WB_AUTO_FREE char *load = phase_of(throughput), *latency = phase_of(p99);
+    struct wb_table *t = wb_table_new();
+
+    wb_table_column(t, "arm", WB_LEFT);
+    wb_table_column(t, "throughput", WB_RIGHT);
+    wb_table_column(t, "95 % interval", WB_RIGHT);
+    wb_table_column(t, "p50", WB_RIGHT);
+    wb_table_column(t, "p99", WB_RIGHT);
+    wb_table_column(t, "p99.9", WB_RIGHT);
+    wb_table_column(t, "n", WB_RIGHT);
+    for (size_t a = 0; a < wb_json_len(arms); a++) {
+        const wb_json *arm = wb_json_at(arms, a), *metrics = wb_json_get(arm, "metrics");
+        const wb_json *m = throughput ? wb_json_get(metrics, throughput) : NULL;
+        wb_table_row(t);
+        wb_table_cell(t, "%s", wb_json_str_or(arm, "label", ""));
+        value_cell(t, m);
+        interval_cell(t, m);
+        for (size_t i = 0; i < WB_LEN(figures); i++) {
+            WB_AUTO_FREE char *name = wb_strf("%s.%s", latency, figures[i]);
+            value_cell(t, wb_json_get(metrics, name));
+        }
+        wb_table_cell(t, "%lld", (long long)wb_json_int_or(arm, "n", 0));
+    }
+    wb_table_print(t, width, out);
+    wb_table_free(t);
+    if (throughput != NULL || p99 != NULL) {
+        WB_AUTO_FREE char *text =
+            wb_strf("Medians over the runs. Throughput is of phase '%s', latency of phase '%s'.",
+                    throughput ? load : "-", p99 ? latency : "-");
+        add_wrapped(out, "", 0, text, width);
+    }
+    wb_buf_addc(out, '\n');
+}
+
+/* "docker x4 against native x4", in front of it the name where it says something else. */
+static char *contrast_title(const wb_json *c)
+{
+    const char *name = wb_json_str_or(c, "name", ""), *arm = wb_json_str_or(c, "arm", "");
+    const char *against = wb_json_str_or(c, "against", "");
+
+    if (name[0] == '\0' || (strstr(name, arm) != NULL && strstr(name, against) != NULL))
+        return wb_strf("%s against %s", arm, against);
+    return wb_strf("%s: %s against %s", name, arm, against);
+}
+
+static bool same_arms(const wb_json *a, const wb_json *b)
+{
+    return strcmp(wb_json_str_or(a, "arm", ""), wb_json_str_or(b, "arm", "")) == 0 &&
+           strcmp(wb_json_str_or(a, "against", ""), wb_json_str_or(b, "against", "")) == 0;
+}
+
+/* True for the first contrast of its two arms: that is where the rows of both stand. */
+static bool opens_group(const wb_json *contrasts, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (same_arms(wb_json_at(contrasts, k), wb_json_at(contrasts, i)))
+            return false;
+    return true;
+}
+
+static void add_contrast_table(const wb_json *contrasts, int width, struct wb_buf *out)
+{
+    struct wb_table *t = wb_table_new();
+    size_t n = wb_json_len(contrasts);
+
+    wb_table_column(t, "contrast", WB_LEFT);
+    wb_table_column(t, "ratio", WB_RIGHT);
+    wb_table_column(t, "95 % interval", WB_RIGHT);
+    wb_table_column(t, "q", WB_RIGHT);
+    wb_table_column(t, "verdict", WB_LEFT);
+    for (size_t i = 0; i < n; i++) {
+        WB_AUTO_FREE char *title = NULL;
+        if (!opens_group(contrasts, i))
+            continue;
+        title = contrast_title(wb_json_at(contrasts, i));
+        wb_table_row(t);
+        wb_table_cell(t, "%s", title);
+        for (size_t k = i; k < n; k++) {
+            const wb_json *c = wb_json_at(contrasts, k);
+            if (!same_arms(c, wb_json_at(contrasts, i)))
+                continue;
+            wb_table_row(t);
+            wb_table_cell(t, "  %s", wb_json_str_or(c, "metric", ""));
+            change_cells(t, c, "q");
+        }
+    }
+    wb_table_print(t, width, out);
+    wb_table_free(t);
+    wb_buf_addc(out, '\n');
+}
+
+/* One sentence for each contrast's primary metric. */
+static void add_sentences(const wb_json *contrasts, int width, struct wb_buf *out)
+{
+    for (size_t i = 0; i < wb_json_len(contrasts); i++) {
+        const wb_json *c = wb_json_at(contrasts, i);
+        const char *verdict = wb_json_str_or(c, "verdict", "different");
+        WB_AUTO_FREE char *text = NULL;
+        if (!wb_json_bool_or(c, "primary", false))
+            continue;
+        text = wb_strf("%s: %s of %s against %s: %s.", verdict, wb_json_str_or(c, "metric", ""),
+                       wb_json_str_or(c, "arm", ""), wb_json_str_or(c, "against", ""),
+                       wb_json_str_or(c, "sentence", ""));
+        text[0] = (char)(text[0] - 'a' + 'A'); /* verdicts are lower-case words */
+        add_wrapped(out, "", 2, text, width);
+    }
+}
+
+static void add_left_out(const wb_json *left, int width, struct wb_buf *out)
+{
+    size_t n = wb_json_len(left);
+
+    if (n == 0)
+        return;
+    wb_buf_adds(out, "\nRuns that are not counted\n");
+    for (size_t i = 0; i < n && i < LEFT_OUT_SHOWN; i++) {
+        const wb_json *l = wb_json_at(left, i);
+        WB_AUTO_FREE char *text =
+            wb_strf("%s (%s, round %lld, attempt %lld): %s", wb_json_str_or(l, "run", "?"),
+                    wb_json_str_or(l, "arm", "?"), (long long)wb_json_int_or(l, "round", -1),
+                    (long long)wb_json_int_or(l, "attempt", 1), wb_json_str_or(l, "why", ""));
+        add_wrapped(out, "  - ", 4, text, width);
+    }
+    if (n > LEFT_OUT_SHOWN)
+        wb_buf_addf(out, "  - and %zu more: see --json\n", n - LEFT_OUT_SHOWN);
+}
+
+static void add_warnings(const wb_json *warnings, int width, struct wb_buf *out)
+{
+    if (wb_json_len(warnings) > 0)
+        wb_buf_adds(out, "\nNotes\n");
+    for (size_t i = 0; i < wb_json_len(warnings); i++) {
+        const wb_json *w = wb_json_at(warnings, i);
+        bool star = strcmp(wb_json_str_or(w, "code", ""), "limited") == 0;
+        add_wrapped(out, star ? "  * " : "  - ", 4, wb_json_str_or(w, "text", ""), width);
+    }
+}
+
+void wb_campaign_report_print(const wb_json *report, int width, struct wb_buf *out)
+{
+    const wb_json *contrasts = wb_json_get(report, "contrasts");
+
+    if (width <= 0)
+        width = WIDTH_DEFAULT;
+    add_title(report, width, out);
+    add_arms(report, width, out);
+    if (wb_json_len(contrasts) > 0) {
+        add_contrast_table(contrasts, width, out);
+        add_sentences(contrasts, width, out);
+    }
+    add_warnings(wb_json_get(report, "warnings"), width, out);
+    add_left_out(wb_json_path(report, "runs.left_out"), width, out);
+}
+
+/* ---- stats compare ---- */
+
+static void compare_row(struct wb_table *t, const wb_json *r, const char *p_key)
+{
+    struct wb_buf b = WB_BUF_INIT(200);
+    const wb_json *n = wb_json_get(r, "n");
+
+    wb_table_row(t);
+    wb_table_cell(t, "%s", wb_json_str_or(r, "name", "base, new"));
+    wb_table_cell(t, "%lld+%lld", (long long)wb_json_integer(wb_json_at(n, 0)),
+                  (long long)wb_json_integer(wb_json_at(n, 1)));
+    wb_buf_addf(&b, "%.6g", wb_json_real_or(r, "median_base", NAN));
+    wb_table_cell(t, "%s", wb_buf_str(&b));
+    wb_buf_clear(&b);
+    wb_buf_addf(&b, "%.6g", wb_json_real_or(r, "median_new", NAN));
+    wb_table_cell(t, "%s", wb_buf_str(&b));
+    wb_buf_release(&b);
+    change_cells(t, r, p_key);
+}
+
+void wb_stats_compare_print(const wb_json *answer, int width, struct wb_buf *out)
+{
+    const wb_json *rows = wb_json_get(answer, "rows"), *mean = wb_json_get(answer, "geomean");
+    const char *p_key = rows != NULL ? "q" : "p";
+    struct wb_table *t = wb_table_new();
+
+    if (width <= 0)
+        width = WIDTH_DEFAULT;
+    wb_table_column(t, "row", WB_LEFT);
+    wb_table_column(t, "n", WB_RIGHT);
+    wb_table_column(t, "base", WB_RIGHT);
+    wb_table_column(t, "new", WB_RIGHT);
+    wb_table_column(t, "ratio", WB_RIGHT);
+    wb_table_column(t, "95 % interval", WB_RIGHT);
+    wb_table_column(t, p_key, WB_RIGHT);
+    wb_table_column(t, "verdict", WB_LEFT);
+    if (rows == NULL)
+        compare_row(t, answer, p_key);
+    for (size_t i = 0; i < wb_json_len(rows); i++)
+        compare_row(t, wb_json_at(rows, i), p_key);
+    wb_table_print(t, width, out);
+    wb_table_free(t);
+    if (wb_json_is_number(wb_json_get(mean, "ratio")))
+        wb_buf_addf(out, "\nGeometric mean of the ratios of %lld rows: %.4f\n",
+                    (long long)wb_json_int_or(mean, "of", 0), wb_json_real_or(mean, "ratio", NAN));
+    if (rows == NULL) {
+        wb_buf_addc(out, '\n');
+        add_wrapped(out, "", 2, wb_json_str_or(answer, "sentence", ""), width);
+    }
+    add_warnings(wb_json_get(answer, "warnings"), width, out);
+}
