@@ -7,7 +7,7 @@
 
 #include "server/base/file.h"
 #include "server/record/internal.h"
-#include "server/record/verify.h"
+#include "server/record/check.h"
 
 /* A run as it stands at the tips, for the comparison with the commits. */
 struct seen {
@@ -68,7 +68,7 @@ static int survey_day(struct survey *v, const struct wb_day *d, struct wb_err *e
         }
         wb_grow(&v->v, &v->cap, v->n + 1, sizeof(*v->v));
         v->v[v->n++] = (struct seen){wb_strdup(e->name), WB_STEAL(path), d->ref, e->id, false};
-        rc = wb_verify_folder(v->s, ref, d->date, e, v->damage, err);
+        rc = wb_check_folder(v->s, ref, d->date, e, v->damage, err);
     }
     wb_git_tree_release(&t);
     return rc;
@@ -216,7 +216,7 @@ static int survey_run(struct survey *v, const char *run, struct wb_err *err)
         char date[11] = {p.path[5],  p.path[6],  p.path[7], p.path[8],  '-',
                          p.path[10], p.path[11], '-',       p.path[13], p.path[14]};
 
-        rc = wb_verify_folder(v->s, p.ref, date, &folder, v->damage, err);
+        rc = wb_check_folder(v->s, p.ref, date, &folder, v->damage, err);
     }
     if (rc == 0) {
         rc = wb_place_commit(v->s, &p, run, &c, err);

@@ -1,4 +1,4 @@
-#include "server/record/verify.h"
+#include "server/record/check.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -141,6 +141,7 @@ struct rule {
     const char *key;
     enum wb_json_type type;
     const char *const *words; /* strings: allowed ones, NULL-ended; NULL: any */
+    bool optional;            /* an interrupted attempt may not know it */
 };
 
 static const char *const outcomes[] = {
@@ -150,15 +151,18 @@ static const char *const validities[] = {"valid",   "noisy",      "client-limite
                                          "invalid", "unverified", NULL};
 static const char *const teardowns[] = {"clean", "incomplete", NULL};
 static const struct rule summary_rules[] = {
-    {"id", WB_JSON_STRING, NULL},         {"campaign", WB_JSON_STRING, NULL},
-    {"study", WB_JSON_STRING, NULL},      {"arm", WB_JSON_STRING, NULL},
-    {"round", WB_JSON_INT, NULL},         {"outcome", WB_JSON_STRING, outcomes},
-    {"reasons", WB_JSON_ARRAY, NULL},     {"validity", WB_JSON_STRING, validities},
-    {"evidence", WB_JSON_ARRAY, NULL},    {"teardown", WB_JSON_STRING, teardowns},
-    {"started_at", WB_JSON_STRING, NULL}, {"ended_at", WB_JSON_STRING, NULL},
-    {"recipe", WB_JSON_OBJECT, NULL},     {"controller", WB_JSON_STRING, NULL},
-    {"metrics", WB_JSON_OBJECT, NULL},    {"raw", WB_JSON_OBJECT, NULL},
-    {"files", WB_JSON_OBJECT, NULL},
+    {"id", WB_JSON_STRING, NULL, false},         {"campaign", WB_JSON_STRING, NULL, false},
+    {"study", WB_JSON_STRING, NULL, true},       {"arm", WB_JSON_STRING, NULL, false},
+    {"round", WB_JSON_INT, NULL, false},         {"attempt", WB_JSON_INT, NULL, true},
+    {"position", WB_JSON_INT, NULL, true},       {"factors", WB_JSON_OBJECT, NULL, true},
+    {"recipe", WB_JSON_OBJECT, NULL, true},      {"started_at", WB_JSON_STRING, NULL, false},
+    {"ended_at", WB_JSON_STRING, NULL, false},   {"outcome", WB_JSON_STRING, outcomes, false},
+    {"reasons", WB_JSON_ARRAY, NULL, false},     {"validity", WB_JSON_STRING, validities, false},
+    {"evidence", WB_JSON_ARRAY, NULL, false},    {"teardown", WB_JSON_STRING, teardowns, false},
+    {"series_key", WB_JSON_STRING, NULL, true},  {"host", WB_JSON_OBJECT, NULL, true},
+    {"controller", WB_JSON_STRING, NULL, false}, {"metrics", WB_JSON_OBJECT, NULL, false},
+    {"limits", WB_JSON_ARRAY, NULL, true},       {"headline", WB_JSON_OBJECT, NULL, false},
+    {"raw", WB_JSON_OBJECT, NULL, false},        {"files", WB_JSON_OBJECT, NULL, false},
 };
 
 static bool is_word(const char *const *words, const char *s)
@@ -182,6 +186,8 @@ static void check_summary(struct check *c, const wb_json *summary)
         const struct rule *r = &summary_rules[i];
         const wb_json *v = wb_json_get(summary, r->key);
 
+        if (r->optional && !v)
+            continue;
         if (wb_json_type(v) != r->type)
             add(c, "summary.json", "schema", "%s is missing or of another type", r->key);
         else if (r->words && !is_word(r->words, wb_json_string(v)))
@@ -226,18 +232,22 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct file *)a)->path, ((const struct file *)b)->path);
 }
 
-/* The digest described in store.h; only when all files could be read. */
+/* The digest described in store.h; only when all files could be read. An interrupted attempt is
+ * recorded without the recipe's files. */
 static void check_recipe(struct check *c, const wb_json *summary)
 {
     const char *recorded = wb_json_str_or(wb_json_get(summary, "recipe"), "digest", NULL);
     struct wb_sha256 *d;
     char hex[WB_SHA256_HEX];
+    bool any = false;
 
-    if (!recorded || c->broken)
-        return;
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < c->n; i++) {
         if (!c->files[i].read)
             return;
+        any |= !strncmp(c->files[i].path, "recipe/", 7);
+    }
+    if (!recorded || c->broken || !any)
+        return;
     if (c->n)
         qsort(c->files, c->n, sizeof(*c->files), by_path);
     d = wb_sha256_new();
@@ -333,8 +343,8 @@ static void check_missing(struct check *c)
     }
 }
 
-int wb_verify_folder(struct wb_store *s, const char *ref, const char *date,
-                     const struct wb_git_entry *run, wb_json *damage, struct wb_err *err)
+int wb_check_folder(struct wb_store *s, const char *ref, const char *date,
+                    const struct wb_git_entry *run, wb_json *damage, struct wb_err *err)
 {
     struct wb_err own = WB_ERR_INIT;
     struct check c = {.s = s, .ref = ref, .date = date, .run = run->name, .damage = damage};

@@ -1,15 +1,15 @@
 /*
  * Checking one run's folder against itself.
  */
-#ifndef WB_RECORD_VERIFY_H
-#define WB_RECORD_VERIFY_H
+#ifndef WB_RECORD_CHECK_H
+#define WB_RECORD_CHECK_H
 
 #include "server/record/internal.h"
 
 /* Adds what is wrong with the run whose folder is `tree` of the reference `ref` (an error that is
  * not damage, such as EIO, is returned). date is "2026-11-30". */
-int wb_verify_folder(struct wb_store *s, const char *ref, const char *date,
-                     const struct wb_git_entry *run, wb_json *damage,
-                     struct wb_err *err) WB_MUST_CHECK;
+int wb_check_folder(struct wb_store *s, const char *ref, const char *date,
+                    const struct wb_git_entry *run, wb_json *damage,
+                    struct wb_err *err) WB_MUST_CHECK;
 
 #endif

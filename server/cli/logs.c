@@ -1,0 +1,150 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "server/base/problems.h"
+#include "server/cli/records.h"
+
+#define STREAM_MAX (1u << 30) /* as much as a record holds of one stream */
+#define SHOWN_MAX (2u << 30)
+
+struct options {
+    const char *stream;
+};
+static const struct wb_opt opts[] = {
+    {"stream", 's', WB_OPT_TEXT, offsetof(struct options, stream), "NAME", 0, 0,
+     "only this one, exactly as it was written"},
+    {0},
+};
+
+static bool is_log(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 4 && !strcmp(name + n - 4, ".log");
+}
+
+static int no_stream(const char *run, const char *name, const wb_json *raw, struct wb_err *err)
+{
+    struct wb_strv names = {0};
+    WB_AUTO_FREE char *hint = NULL;
+    WB_AUTO_FREE char *list = NULL;
+    int rc;
+
+    for (void *it = wb_json_first(raw); it; it = wb_json_next(raw, it))
+        wb_strv_add(&names, wb_json_iter_key(it));
+    if (names.n == 0) {
+        rc = wb_fail(err, WB_NOT_FOUND, "%s has no raw data", run);
+    } else {
+        hint = wb_did_you_mean(name, (const char *const *)names.v);
+        list = wb_word_list((const char *const *)names.v);
+        rc = wb_fail(err, WB_NOT_FOUND, "%s has no stream '%s'%s; there is %s", run, name, hint,
+                     list);
+    }
+    wb_strv_release(&names);
+    return rc;
+}
+
+/* One stream of the JSON document: {name, bytes, sha256, text}. */
+static wb_json *stream_json(const char *name, const wb_json *facts, const struct wb_buf *data)
+{
+    wb_json *j = wb_json_copy(facts);
+
+    wb_json_set_str(j, "name", name);
+    wb_json_set(j, "text", wb_json_strn(wb_buf_str(data), data->len));
+    return j;
+}
+
+/* The streams asked for, each once: all logs, or the one named. With a name the bytes are passed
+ * on as they are; several are shown with heads and made safe for a terminal. */
+static int read_streams(struct wb_store *s, const char *run, const char *only, const wb_json *raw,
+                        wb_json *streams, struct wb_buf *text, struct wb_err *err)
+{
+    int rc = 0;
+
+    for (void *it = wb_json_first(raw); rc == 0 && it; it = wb_json_next(raw, it)) {
+        const char *name = wb_json_iter_key(it);
+        struct wb_buf data = WB_BUF_INIT(STREAM_MAX);
+
+        if (only ? strcmp(name, only) != 0 : !is_log(name))
+            continue;
+        rc = wb_store_read_raw(s, run, name, &data, err);
+        if (rc == 0 && streams)
+            wb_json_push(streams, stream_json(name, wb_json_iter_value(it), &data));
+        else if (rc == 0 && only)
+            wb_buf_add(text, wb_buf_str(&data), data.len);
+        else if (rc == 0) {
+            wb_buf_addf(text, "%s==> %s <==\n", text->len ? "\n" : "", name);
+            wb_cli_plain(wb_buf_str(&data), data.len, text);
+            if (text->data[text->len - 1] != '\n')
+                wb_buf_addc(text, '\n');
+        }
+        wb_buf_release(&data);
+    }
+    return rc;
+}
+
+static int print_logs(const struct wb_cli *cli, struct wb_store *s, const char *run,
+                      const char *only, struct wb_err *err)
+{
+    struct wb_buf text = WB_BUF_INIT(SHOWN_MAX);
+    WB_AUTO_JSON wb_json *summary = NULL;
+    WB_AUTO_JSON wb_json *doc = cli->json ? wb_json_object() : NULL;
+    wb_json *streams = NULL;
+    const wb_json *raw;
+    int rc = wb_store_read(s, run, "summary", &summary, err);
+
+    if (rc < 0)
+        return rc;
+    raw = wb_json_get(summary, "raw");
+    if (only && !wb_json_get(raw, only))
+        return no_stream(run, only, raw, err);
+    if (doc) {
+        streams = wb_json_array();
+        wb_json_set_str(doc, "run", run);
+        wb_json_set(doc, "streams", streams);
+    }
+    rc = read_streams(s, run, only, raw, streams, &text, err);
+    if (rc == 0 && doc)
+        wb_cli_print_json(WB_STEAL(doc));
+    else if (rc == 0 && text.len == 0 && !only)
+        rc = no_stream(run, "", raw, err);
+    if (rc == 0)
+        wb_cli_print(&text);
+    wb_buf_release(&text);
+    return rc;
+}
+
+static int logs(const struct wb_cli *cli, const void *options, int argc, char **argv)
+{
+    const struct options *o = options;
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_store *s = NULL;
+    struct wb_cli_id id = {0};
+    int rc = wb_cli_open_store(cli, &s, &err);
+
+    (void)argc; /* one, checked before */
+    if (rc == 0)
+        rc = wb_cli_find(s, argv[0], &id, &err);
+    if (rc == 0 && !id.run)
+        rc = wb_fail(&err, WB_INVALID,
+                     "%s is a campaign; logs are kept run by run, 'weighbridge show %s' lists them",
+                     id.campaign, id.campaign);
+    if (rc == 0)
+        rc = print_logs(cli, s, id.run, o->stream, &err);
+    wb_cli_id_release(&id);
+    wb_store_close(s);
+    return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
+}
+
+const struct wb_command wb_cmd_logs = {
+    .name = "logs",
+    .args = "RUN",
+    .summary = "logs and other raw data of a run",
+    .help = "Without --stream: all logs, one after the other, control characters shown as '?'.\n"
+            "'weighbridge show RUN' lists the streams there are.\n",
+    .opts = opts,
+    .opts_size = sizeof(struct options),
+    .min_args = 1,
+    .max_args = 1,
+    .run = logs,
+};

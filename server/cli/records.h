@@ -1,0 +1,39 @@
+/*
+ * What the commands that look at records share: opening the store, ids as people type them,
+ * figures in a table cell.
+ */
+#ifndef WB_CLI_RECORDS_H
+#define WB_CLI_RECORDS_H
+
+#include "server/cli/cli.h"
+#include "server/record/store.h"
+
+/* Opens the store of the command line for reading. */
+int wb_cli_open_store(const struct wb_cli *cli, struct wb_store **out,
+                      struct wb_err *err) WB_MUST_CHECK;
+
+/* A run or a campaign, whole ids; the other is NULL. Caller frees both. */
+struct wb_cli_id {
+    char *run, *campaign;
+};
+/* From an id, the beginning of one, or that without its "run_" or "cmp_". WB_NOT_FOUND,
+ * WB_CONFLICT. */
+int wb_cli_find(struct wb_store *s, const char *text, struct wb_cli_id *out,
+                struct wb_err *err) WB_MUST_CHECK;
+void wb_cli_id_release(struct wb_cli_id *id);
+
+/* Runs (summaries) as a table for people, `width` columns wide. */
+void wb_cli_run_table(const wb_json *runs, int width, struct wb_buf *out);
+/* One object per campaign of the runs, in their order: {id, study, runs, ok, rounds, arms:
+ * [label], started_at, ended_at}. Owned. */
+wb_json *wb_cli_campaigns(const wb_json *runs);
+
+/* A metric {value, unit} ("215.3k/s", "1.24 ms"), "-" when there is none. */
+void wb_cli_metric(const wb_json *metric, struct wb_buf *out);
+/* "11-30 15:41" of an RFC 3339 time. */
+void wb_cli_when(const char *time, struct wb_buf *out);
+/* Text of others for a terminal or a pipe: line breaks and tabs stay, other control characters
+ * become '?', so that a log cannot drive the terminal. */
+void wb_cli_plain(const char *text, size_t n, struct wb_buf *out);
+
+#endif

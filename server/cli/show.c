@@ -1,0 +1,344 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/table.h"
+#include "server/base/units.h"
+#include "server/cli/records.h"
+
+#define OUT_MAX (64u << 20)
+
+/* A line "key   text" of the head; nothing for a text that is not there. */
+static void head_line(struct wb_buf *out, const char *key, const char *text)
+{
+    if (text && *text)
+        wb_buf_addf(out, "%-10s  %s\n", key, text);
+}
+
+/* The same from builder text that may hold anything; releases it. */
+static void head_built(struct wb_buf *out, const char *key, struct wb_buf *text)
+{
+    struct wb_buf plain = WB_BUF_INIT(65536);
+
+    wb_cli_plain(wb_buf_str(text), text->len, &plain);
+    head_line(out, key, wb_buf_str(&plain));
+    wb_buf_release(&plain);
+    wb_buf_release(text);
+}
+
+static void add_words(struct wb_buf *out, const wb_json *list, const char *between)
+{
+    for (size_t i = 0; i < wb_json_len(list); i++)
+        wb_buf_addf(out, "%s%s", i ? between : "",
+                    wb_json_string(wb_json_at(list, i)) ? wb_json_string(wb_json_at(list, i))
+                                                        : "?");
+}
+
+/* ---- one run ---- */
+
+static void print_identity(const wb_json *run, struct wb_buf *out)
+{
+    const wb_json *recipe = wb_json_get(run, "recipe");
+    struct wb_buf b = WB_BUF_INIT(65536);
+
+    wb_buf_addf(&b, "%s, round %lld", wb_json_str_or(run, "arm", "?"),
+                (long long)wb_json_int_or(run, "round", 0));
+    if (wb_json_int_or(run, "attempt", 1) > 1)
+        wb_buf_addf(&b, ", attempt %lld", (long long)wb_json_int_or(run, "attempt", 1));
+    head_line(out, "run", wb_json_str_or(run, "id", "?"));
+    head_built(out, "arm", &b);
+    b = (struct wb_buf)WB_BUF_INIT(65536);
+    wb_buf_addf(&b, "%s of study %s", wb_json_str_or(run, "campaign", "?"),
+                wb_json_str_or(run, "study", "?"));
+    head_built(out, "campaign", &b);
+    if (!recipe)
+        return;
+    b = (struct wb_buf)WB_BUF_INIT(65536);
+    wb_buf_addf(&b, "%s %s, revision %s", wb_json_str_or(recipe, "name", "?"),
+                wb_json_str_or(recipe, "version", "?"), wb_json_str_or(recipe, "revision", "?"));
+    head_built(out, "recipe", &b);
+}
+
+static void print_judgement(const wb_json *run, struct wb_buf *out)
+{
+    struct wb_buf b = WB_BUF_INIT(65536);
+
+    wb_buf_adds(&b, wb_json_str_or(run, "outcome", "?"));
+    if (wb_json_len(wb_json_get(run, "reasons")))
+        wb_buf_adds(&b, ": ");
+    add_words(&b, wb_json_get(run, "reasons"), "; ");
+    head_built(out, "outcome", &b);
+    b = (struct wb_buf)WB_BUF_INIT(65536);
+    wb_buf_addf(&b, "%s%s", wb_json_str_or(run, "validity", "?"),
+                wb_json_bool_or(run, "windows_short", false)
+                    ? " (windows too short to judge steadiness)"
+                    : "");
+    head_built(out, "validity", &b);
+    head_line(out, "teardown", wb_json_str_or(run, "teardown", NULL));
+}
+
+static void print_where(const wb_json *run, struct wb_buf *out)
+{
+    const wb_json *host = wb_json_get(run, "host"), *record = wb_json_get(run, "record");
+    const char *started = wb_json_str_or(run, "started_at", "");
+    struct wb_buf b = WB_BUF_INIT(65536);
+
+    wb_buf_addf(&b, "%.10s %.8s UTC, took ", started, strlen(started) > 18 ? started + 11 : "");
+    wb_format_ns((int64_t)(wb_json_real_or(run, "seconds", 0) * (double)WB_SEC), &b);
+    head_built(out, "started", &b);
+    if (host) {
+        b = (struct wb_buf)WB_BUF_INIT(65536);
+        wb_buf_addf(&b, "%s (%s)", wb_json_str_or(host, "name", "?"),
+                    wb_json_str_or(host, "class", "?"));
+        head_built(out, "host", &b);
+    }
+    b = (struct wb_buf)WB_BUF_INIT(65536);
+    wb_buf_addf(&b, "%.12s in %s", wb_json_str_or(record, "commit", "?"),
+                wb_json_str_or(record, "ref", "?"));
+    head_built(out, "commit", &b);
+}
+
+static void metric_cell(struct wb_table *t, const wb_json *run, const char *phase, const char *name)
+{
+    WB_AUTO_FREE char *key = wb_strf("%s.%s", phase, name);
+    struct wb_buf b = WB_BUF_INIT(256);
+
+    wb_cli_metric(wb_json_get(wb_json_get(run, "metrics"), key), &b);
+    wb_table_cell(t, "%s", wb_buf_str(&b));
+    wb_buf_release(&b);
+}
+
+static void print_phases(const wb_json *run, int width, struct wb_buf *out)
+{
+    static const char *const heads[] = {"throughput", "p50", "p99", "p99.9", "failed"};
+    const wb_json *phases = wb_json_get(run, "phases");
+    struct wb_table *t = wb_table_new();
+
+    wb_table_column(t, "phase", WB_LEFT);
+    wb_table_column(t, "loop", WB_LEFT);
+    for (size_t i = 0; i < WB_LEN(heads); i++)
+        wb_table_column(t, heads[i], WB_RIGHT);
+    wb_table_column(t, "load's verdict", WB_LEFT);
+    for (size_t i = 0; i < wb_json_len(phases); i++) {
+        const wb_json *p = wb_json_at(phases, i), *load = wb_json_get(p, "load");
+        const char *name = wb_json_str_or(p, "name", "?");
+
+        wb_table_row(t);
+        wb_table_cell(t, "%s%s", name,
+                      wb_json_bool_or(p, "measured", true) ? "" : " (not measured)");
+        wb_table_cell(t, "%s", wb_json_str_or(p, "model", "-"));
+        metric_cell(t, run, name, "throughput");
+        metric_cell(t, run, name, "p50_ms");
+        metric_cell(t, run, name, "p99_ms");
+        metric_cell(t, run, name, "p99_9_ms");
+        wb_table_cell(t, "%lld", (long long)wb_json_int_or(load, "failed", 0));
+        wb_table_cell(t, "%s", wb_json_str_or(load, "verdict", "-"));
+    }
+    if (wb_json_len(phases)) {
+        wb_buf_addc(out, '\n');
+        wb_table_print(t, width, out);
+        wb_buf_adds(out, "Times are response times in the open loop, service times in the closed "
+                         "one.\n");
+    }
+    wb_table_free(t);
+}
+
+static void number_cell(struct wb_table *t, const wb_json *e, const char *key)
+{
+    const wb_json *v = wb_json_get(e, key);
+
+    if (wb_json_is_number(v))
+        wb_table_cell(t, "%.4g", wb_json_number(v, 0));
+    else
+        wb_table_cell(t, "%s", wb_json_string(v) ? wb_json_string(v) : "-");
+}
+
+static void print_evidence(const wb_json *run, int width, struct wb_buf *out)
+{
+    const wb_json *list = wb_json_get(run, "evidence");
+    struct wb_table *t = wb_table_new();
+
+    wb_table_column(t, "evidence", WB_LEFT);
+    wb_table_column(t, "phase", WB_LEFT);
+    wb_table_column(t, "value", WB_RIGHT);
+    wb_table_column(t, "noisy", WB_RIGHT);
+    wb_table_column(t, "worse", WB_RIGHT);
+    wb_table_column(t, "unit", WB_LEFT);
+    wb_table_column(t, "verdict", WB_LEFT);
+    for (size_t i = 0; i < wb_json_len(list); i++) {
+        const wb_json *e = wb_json_at(list, i);
+
+        wb_table_row(t);
+        wb_table_cell(t, "%s", wb_json_str_or(e, "name", "?"));
+        wb_table_cell(t, "%s", wb_json_str_or(e, "phase", "-"));
+        number_cell(t, e, "value");
+        number_cell(t, e, wb_json_get(e, "noisy") ? "noisy" : "limit");
+        number_cell(t, e, "worse");
+        wb_table_cell(t, "%s", wb_json_str_or(e, "unit", ""));
+        wb_table_cell(t, "%s", wb_json_str_or(e, "verdict", "?"));
+    }
+    if (wb_json_len(list)) {
+        wb_buf_addc(out, '\n');
+        wb_table_print(t, width, out);
+    }
+    wb_table_free(t);
+}
+
+static void print_rest(const wb_json *run, struct wb_buf *out)
+{
+    const wb_json *limits = wb_json_get(run, "limits"), *raw = wb_json_get(run, "raw");
+    const char *id = wb_json_str_or(run, "id", "?");
+
+    if (wb_json_len(limits) || wb_json_len(raw))
+        wb_buf_addc(out, '\n');
+    for (size_t i = 0; i < wb_json_len(limits); i++) {
+        const wb_json *l = wb_json_at(limits, i);
+        struct wb_buf b = WB_BUF_INIT(65536);
+
+        wb_buf_addf(&b, "%s by the %s: %s", wb_json_str_or(l, "metric", "?"),
+                    wb_json_str_or(l, "by", "?"), wb_json_str_or(l, "text", ""));
+        head_built(out, "limited", &b);
+    }
+    for (void *it = wb_json_first(raw); it; it = wb_json_next(raw, it)) {
+        struct wb_buf b = WB_BUF_INIT(65536);
+
+        wb_buf_addf(&b, "%s, ", wb_json_iter_key(it));
+        wb_format_bytes(wb_json_int_or(wb_json_iter_value(it), "bytes", 0), &b);
+        head_built(out, "raw", &b);
+    }
+    wb_buf_addf(out,
+                "\nNext:  weighbridge show %s\n"
+                "       weighbridge logs %s\n"
+                "       weighbridge verify %s\n",
+                wb_json_str_or(run, "campaign", "CAMPAIGN"), id, id);
+}
+
+/* The summary, phases of the result and where the record stands. */
+static int read_run(struct wb_store *s, const char *id, wb_json **out, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *summary = NULL;
+    WB_AUTO_JSON wb_json *result = NULL;
+    struct wb_run_place place = {0};
+    wb_json *record;
+    int rc = wb_store_read(s, id, "summary", &summary, err);
+
+    if (rc == 0)
+        rc = wb_store_read(s, id, "result", &result, err);
+    if (rc == 0)
+        rc = wb_store_where(s, id, &place, err);
+    if (rc == 0) {
+        record = wb_json_object();
+        wb_json_set_str(record, "commit", place.commit);
+        wb_json_set_str(record, "ref", place.ref);
+        wb_json_set_str(record, "path", place.path);
+        wb_json_set(summary, "phases",
+                    wb_json_type(wb_json_get(result, "phases")) == WB_JSON_ARRAY
+                        ? wb_json_ref(wb_json_get(result, "phases"))
+                        : wb_json_array());
+        wb_json_set(summary, "record", record);
+        *out = WB_STEAL(summary);
+    }
+    wb_run_place_release(&place);
+    return rc;
+}
+
+static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id,
+                    struct wb_err *err)
+{
+    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
+    wb_json *run = NULL;
+    int rc = read_run(s, id, &run, err);
+
+    if (rc < 0)
+        return rc;
+    if (cli->json) {
+        wb_cli_print_json(run);
+        return 0;
+    }
+    print_identity(run, &out);
+    print_judgement(run, &out);
+    print_where(run, &out);
+    print_phases(run, cli->width, &out);
+    print_evidence(run, cli->width, &out);
+    print_rest(run, &out);
+    wb_cli_print(&out);
+    wb_json_free(run);
+    return 0;
+}
+
+/* ---- a campaign ---- */
+
+static void print_campaign(const wb_json *c, int width, struct wb_buf *out)
+{
+    const wb_json *runs = wb_json_get(c, "items");
+    const char *id = wb_json_str_or(c, "id", "?");
+    struct wb_buf b = WB_BUF_INIT(65536);
+
+    head_line(out, "campaign", id);
+    wb_buf_adds(&b, wb_json_str_or(c, "study", "?"));
+    head_built(out, "study", &b);
+    b = (struct wb_buf)WB_BUF_INIT(65536);
+    add_words(&b, wb_json_get(c, "arms"), ", ");
+    head_built(out, "arms", &b);
+    wb_buf_addf(out, "%-10s  %lld in %lld rounds, %lld ok\n\n", "runs",
+                (long long)wb_json_int_or(c, "runs", 0), (long long)wb_json_int_or(c, "rounds", 0),
+                (long long)wb_json_int_or(c, "ok", 0));
+    wb_cli_run_table(runs, width, out);
+    wb_buf_addf(out,
+                "\nNext:  weighbridge compare %s\n"
+                "       weighbridge show RUN\n"
+                "       weighbridge verify %s\n",
+                id, id);
+}
+
+static int show_campaign(const struct wb_cli *cli, struct wb_store *s, const char *id,
+                         struct wb_err *err)
+{
+    const struct wb_list_filter f = {.campaign = id};
+    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
+    WB_AUTO_JSON wb_json *all = NULL;
+    wb_json *runs = NULL, *c;
+    int rc = wb_store_list(s, &f, &runs, err);
+
+    if (rc < 0)
+        return rc;
+    all = wb_cli_campaigns(runs);
+    c = wb_json_ref(wb_json_at(all, 0));
+    wb_json_set(c, "items", runs);
+    if (cli->json) {
+        wb_cli_print_json(c);
+        return 0;
+    }
+    print_campaign(c, cli->width, &out);
+    wb_cli_print(&out);
+    wb_json_free(c);
+    return 0;
+}
+
+static int show(const struct wb_cli *cli, const void *options, int argc, char **argv)
+{
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_store *s = NULL;
+    struct wb_cli_id id = {0};
+    int rc = wb_cli_open_store(cli, &s, &err);
+
+    (void)options; /* it has none */
+    (void)argc;
+    if (rc == 0)
+        rc = wb_cli_find(s, argv[0], &id, &err);
+    if (rc == 0)
+        rc = id.run ? show_run(cli, s, id.run, &err) : show_campaign(cli, s, id.campaign, &err);
+    wb_cli_id_release(&id);
+    wb_store_close(s);
+    return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
+}
+
+const struct wb_command wb_cmd_show = {
+    .name = "show",
+    .args = "ID",
+    .summary = "all of one run, or the runs of a campaign",
+    .help = "ID is a run or a campaign; the beginning of one is enough.\n",
+    .min_args = 1,
+    .max_args = 1,
+    .run = show,
+};
