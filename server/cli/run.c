@@ -1,38 +1,28 @@
 /* `run STUDY`: the campaign engine in the foreground. */
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "server/analysis/compare.h"
 #include "server/base/cancel.h"
-#include "server/base/file.h"
 #include "server/base/rng.h"
 #include "server/cli/commands.h"
 #include "server/cli/places.h"
 #include "server/cli/progress.h"
+#include "server/cli/study_args.h"
 #include "server/engine/engine.h"
 
 struct opts {
-    const char *profile;
-    int64_t rounds;
-    struct wb_strv factors;
+    struct wb_study_args study; /* first: WB_STUDY_OPTS */
     const char *controller;
     bool quiet;
 };
 static const struct wb_opt rows[] = {
-    {"profile", 'p', WB_OPT_TEXT, offsetof(struct opts, profile), "P", 0, 0,
-     "a profile of the study (small: on a laptop)"},
-    {"rounds", 'r', WB_OPT_INT, offsetof(struct opts, rounds), "N", 1, 10000,
-     "rounds instead of the study's"},
-    {"factor", 'f', WB_OPT_LIST, offsetof(struct opts, factors), "PATH=VALUES", 0, 0,
-     "override a value; several values make a factor"},
+    WB_STUDY_OPTS,
     {"controller", 0, WB_OPT_TEXT, offsetof(struct opts, controller), "ID", 0, 0,
      "id for a store that is new"},
     {"quiet", 'q', WB_OPT_FLAG, offsetof(struct opts, quiet), NULL, 0, 0, "no progress"},
-    {NULL},
+    {0},
 };
 
 /* Everything that is made for one command and released at its end. */
@@ -55,18 +45,6 @@ static void release(struct session *s)
     wb_store_close(s->store);
     wb_cancel_free(s->cancel);
     wb_places_release(&s->places);
-}
-
-static int bad_study(const struct wb_cli *cli, const struct session *s)
-{
-    struct wb_buf b = WB_BUF_INIT(1u << 20);
-
-    if (cli->json)
-        wb_cli_print_json(wb_problems_json(&s->problems));
-    wb_problems_text(&s->problems, &b);
-    (void)fwrite(wb_buf_str(&b), 1, b.len, stderr);
-    wb_buf_release(&b);
-    return WB_EXIT_USAGE;
 }
 
 /* The report of what was recorded; also of a campaign that did not come to its end. */
@@ -109,13 +87,10 @@ static int report(const struct wb_cli *cli, const struct session *s,
 static int prepare(const struct wb_cli *cli, const struct opts *o, const char *file,
                    struct session *s, struct wb_err *err)
 {
-    const struct wb_study_options so = {.profile = o->profile,
-                                        .overrides = o->factors.v,
-                                        .rounds = o->rounds,
-                                        .recipes_dir = cli->recipes_dir};
     int rc;
 
-    s->study = wb_study_read_file(file, &so, &s->problems);
+    s->problems.file = file;
+    s->study = wb_study_args_read(cli, &o->study, file, &s->problems);
     if (!s->study)
         return 0;
     rc = wb_host_facts_read(&s->host, err);
@@ -161,7 +136,7 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
     int rc = prepare(cli, o, argv[0], &s, &err);
 
     if (rc < 0 || !s.plan) {
-        rc = rc < 0 ? wb_cli_fail(cli, &err) : bad_study(cli, &s);
+        rc = rc < 0 ? wb_cli_fail(cli, &err) : wb_study_problems(cli, &s.problems);
         release(&s);
         return rc;
     }
