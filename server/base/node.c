@@ -1,6 +1,5 @@
 #include "server/base/node.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,6 +210,28 @@ int wb_node_put(struct wb_node *root, const char *dotted, struct wb_node *value,
     if (rc < 0)
         wb_node_free(value);
     return rc;
+}
+
+bool wb_node_remove(struct wb_node *root, const char *dotted)
+{
+    struct wb_node *at = root;
+    const char *rest = dotted;
+    size_t len = 0, i = 0;
+
+    for (;; rest += len + 1) {
+        at = step_into(at, rest, &len);
+        if (!at)
+            return false;
+        if (rest[len] == '\0')
+            break;
+    }
+    root = at->parent;
+    while (root->items[i] != at)
+        i++;
+    root->n--;
+    memmove(root->items + i, root->items + i + 1, (root->n - i) * sizeof(struct wb_node *));
+    wb_node_free(at);
+    return true;
 }
 
 char *wb_node_pointer(const struct wb_node *n)

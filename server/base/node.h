@@ -10,6 +10,7 @@
 #ifndef WB_BASE_NODE_H
 #define WB_BASE_NODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "server/base/err.h"
@@ -57,6 +58,8 @@ struct wb_node *wb_node_get(const struct wb_node *map, const char *key); /* borr
  * or the `name` of an item. Takes value, also on failure. */
 int wb_node_put(struct wb_node *root, const char *dotted, struct wb_node *value,
                 struct wb_err *err) WB_MUST_CHECK;
+/* Takes the node at a dotted path out and frees it; false when there is none. */
+bool wb_node_remove(struct wb_node *root, const char *dotted);
 struct wb_node *wb_node_copy(const struct wb_node *n);
 void wb_node_free(struct wb_node *n);
 

@@ -40,6 +40,8 @@ void wb_study_workload(struct wb_study *s, const struct wb_node *workload, struc
 
 /* DESIGN.md section 14. */
 void wb_validity_defaults(struct wb_validity_limits *v);
+/* {steal: {noisy, invalid}, ...} in percent, foreign_cpu in cores; owned by the caller. */
+wb_json *wb_validity_json(const struct wb_validity_limits *v);
 void wb_study_validity(struct wb_study *s, const struct wb_node *validity, struct wb_problems *p);
 void wb_study_contrasts(struct wb_study *s, const struct wb_node *contrasts, struct wb_problems *p);
 /* Checks the arms and metrics that the contrasts name, as far as these are known: a wrong factor

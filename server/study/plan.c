@@ -105,7 +105,7 @@ struct wb_plan *wb_plan_make(const struct wb_study *study, const struct wb_host_
     plan->rounds = (int)study->rounds;
     plan->seed = seed ? seed : study->seed;
     while (plan->seed == 0)
-        plan->seed = wb_random_seed();
+        plan->seed = wb_random_seed() >> 11; /* 53 bits: any reader of JSON or YAML keeps it */
     wb_arms_make(study, &plan->arms, &plan->narms);
     for (size_t i = 0; i < plan->narms; i++)
         wb_series_key(study, host, &plan->placement, &plan->arms[i]);
@@ -289,6 +289,7 @@ wb_json *wb_plan_json(const struct wb_plan *plan)
         wb_json_set_reason(o, "calibration_arm", "no phase has a calibrated rate");
     wb_json_set_real(o, "threshold_percent", s->threshold_percent);
     wb_json_set_bool(o, "accept_noisy", s->accept_noisy);
+    wb_json_set(o, "validity_limits", wb_validity_json(&s->validity));
     wb_json_set_int(o, "runs", (int64_t)plan->rounds * (int64_t)plan->narms);
     wb_json_set_real(o, "forecast_s", plan->forecast_s);
     wb_json_set(o, "warnings", wb_plan_warnings(plan));

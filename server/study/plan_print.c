@@ -39,6 +39,12 @@ static void print_arms(const struct wb_plan *plan, int width, struct wb_buf *out
     wb_table_free(t);
 }
 
+static const char *rows_text(int64_t rows, struct wb_buf *b)
+{
+    wb_format_count((double)rows, b);
+    return wb_buf_str(b);
+}
+
 static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *out)
 {
     const struct wb_study *s = plan->study;
@@ -56,8 +62,9 @@ static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *o
 
         wb_table_row(t);
         wb_table_cell(t, "%s", ph->name);
+        wb_buf_clear(&b);
         if (ph->load_only)
-            wb_table_cell(t, "insert %lld rows", (long long)s->rows);
+            wb_table_cell(t, "insert %s rows", rows_text(s->rows, &b));
         else if (ph->get_percent == 0 || ph->get_percent == 100)
             wb_table_cell(t, "%s", ph->get_percent == 0 ? "set" : "get");
         else
@@ -85,19 +92,32 @@ static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *o
     wb_buf_release(&b);
 }
 
+/* Whether a contrast has a name that says more than its arms do. */
+static bool is_named(const struct wb_plan *plan, const struct wb_contrast *c)
+{
+    WB_AUTO_FREE char *plain =
+        wb_strf("%s against %s", plan->arms[c->arm].label, plan->arms[c->against].label);
+
+    return strcmp(plain, c->name) != 0;
+}
+
 static void print_contrasts(const struct wb_plan *plan, int width, struct wb_buf *out)
 {
     struct wb_table *t;
     size_t others = 0;
+    bool named = false;
 
-    for (size_t i = 0; i < plan->ncontrasts; i++)
+    for (size_t i = 0; i < plan->ncontrasts; i++) {
         others += !plan->contrasts[i].primary;
+        named = named || is_named(plan, &plan->contrasts[i]);
+    }
     if (plan->ncontrasts == 0) {
         wb_buf_adds(out, "no contrast: one arm, or none that differ in one thing\n");
         return;
     }
     t = wb_table_new();
-    wb_table_column(t, "contrast", WB_LEFT);
+    if (named)
+        wb_table_column(t, "contrast", WB_LEFT);
     wb_table_column(t, "arm", WB_LEFT);
     wb_table_column(t, "against", WB_LEFT);
     wb_table_column(t, "metric", WB_LEFT);
@@ -108,7 +128,8 @@ static void print_contrasts(const struct wb_plan *plan, int width, struct wb_buf
         if (!c->primary)
             continue;
         wb_table_row(t);
-        wb_table_cell(t, "%s", c->name);
+        if (named)
+            wb_table_cell(t, "%s", is_named(plan, c) ? c->name : "");
         wb_table_cell(t, "%s", plan->arms[c->arm].label);
         wb_table_cell(t, "%s", plan->arms[c->against].label);
         wb_table_cell(t, "%s", c->metric);

@@ -46,7 +46,7 @@ static const struct wb_field fields[] = {
      "what the database gets on a host, such as 1GiB"},
     {"workload", WB_F_NODE, true, AT(workload), 0, 0, NULL, "{data, phases}"},
     {"rounds", WB_F_NODE, false, AT(rounds), 0, 0, NULL, "how often every arm runs"},
-    {"seed", WB_F_INT, false, AT(seed), 0, 9.3e18, NULL, "of all random choices; 0 draws one"},
+    {"seed", WB_F_INT, false, AT(seed), 0, 9e15, NULL, "of all random choices; 0 draws one"},
     {"contrasts", WB_F_NODE, false, AT(contrasts), 0, 0, NULL,
      "a list of {name, arm, against, metric}"},
     {"threshold", WB_F_PERCENT, false, AT(threshold), 0.01, 50, NULL,

@@ -25,7 +25,7 @@ struct wb_phase {
     double get_percent; /* mix; set is the rest */
     char *keys;         /* key choice of wb-load: "uniform"; NULL in the data load */
     int64_t connections, threads;
-    int64_t depth; /* 0: what the load takes by default (open loop only) */
+    int64_t depth; /* requests in flight on a connection; 0 in open loop, where it has no meaning */
     enum wb_pace pace;
     double rate_per_s;         /* RATE */
     double calibrated_percent; /* CALIBRATED */

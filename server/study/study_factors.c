@@ -7,6 +7,8 @@
 
 #define LEVELS_MAX 32
 #define QUOTA_MAX 1024.0
+/* More than one needs keys that are divided between instances: topology sharded. */
+#define INSTANCES_MAX 1
 
 static const char *const later[] = {"version",     "nodes",   "hosts",       "connections", "load",
                                     "consistency", "network", "replication", "payload",     "keys",
@@ -19,6 +21,13 @@ static char *form_level(const struct wb_node *n, const char *text, struct wb_pro
 
     if (wb_form_parse(text, &ref, &err) < 0) {
         wb_problem(p, n, "unknown-value", "%s", err.root);
+        return NULL;
+    }
+    if (ref.count > INSTANCES_MAX) {
+        wb_problem(p, n, "unsupported",
+                   "form '%s' has several instances, which needs topology sharded; that is not "
+                   "supported yet; allowed now: %s x1",
+                   text, ref.ops->name);
         return NULL;
     }
     return wb_strf("%s x%d", ref.ops->name, ref.count);

@@ -29,7 +29,8 @@ static bool takes_list(const char *path)
     return false;
 }
 
-/* Puts value (taken) at a path of the study; `at` is where problems are reported. */
+/* Puts value (taken) at a path of the study, null takes the path out; `at` is where problems are
+ * reported. */
 static void apply(struct wb_node *tree, const char *path, struct wb_node *value,
                   const struct wb_node *at, struct wb_problems *p)
 {
@@ -40,6 +41,12 @@ static void apply(struct wb_node *tree, const char *path, struct wb_node *value,
 
     if (strcmp(path, "profiles") == 0 || strncmp(path, "profiles.", 9) == 0) {
         wb_problem(p, at, "bad-path", "profiles cannot be changed this way: name the path itself");
+        wb_node_free(value);
+        return;
+    }
+    if (value->kind == WB_NODE_NULL) {
+        if (!wb_node_remove(tree, full))
+            wb_problem(p, at, "bad-path", "the study has no %.100s to take out", full);
         wb_node_free(value);
         return;
     }

@@ -44,6 +44,22 @@ static const struct limit_row limit_rows[] = {
     {"errors", "fail", AT(errors_noisy), AT(errors_fail), 100, false},
 };
 
+wb_json *wb_validity_json(const struct wb_validity_limits *v)
+{
+    wb_json *o = wb_json_object();
+
+    for (size_t i = 0; i < WB_LEN(limit_rows); i++) {
+        const struct limit_row *row = &limit_rows[i];
+        wb_json *l = wb_json_object();
+
+        wb_json_set_real(l, "noisy", *(const double *)((const char *)v + row->noisy_at));
+        if (row->worse)
+            wb_json_set_real(l, row->worse, *(const double *)((const char *)v + row->worse_at));
+        wb_json_set(o, row->key, l);
+    }
+    return o;
+}
+
 static void read_limit(struct wb_validity_limits *v, const struct limit_row *row,
                        const struct wb_node *n, struct wb_problems *p)
 {

@@ -151,6 +151,7 @@ static void read_measured(struct wb_phase *ph, const struct wb_node *n, const st
                           struct wb_problems *p)
 {
     static const char *const load_only[] = {"order", NULL}, *const open_only[] = {"arrivals", NULL};
+    static const char *const closed_only[] = {"depth", NULL};
 
     ph->get_percent = raw->op && strcmp(raw->op, "get") == 0 ? 100 : 0;
     if (raw->mix)
@@ -173,6 +174,8 @@ static void read_measured(struct wb_phase *ph, const struct wb_node *n, const st
     refuse_keys(n, load_only, "in a measured phase", p);
     if (ph->pace == WB_PACE_MAX && (!raw->rate || raw->rate->kind == WB_NODE_TEXT))
         refuse_keys(n, open_only, "at rate: max, where every answer brings the next request", p);
+    if (ph->pace != WB_PACE_MAX)
+        refuse_keys(n, closed_only, "with a rate, where every request is sent when it is due", p);
 }
 
 static void check_name(const struct wb_study *s, const struct wb_node *n, const char *name,
