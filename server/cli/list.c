@@ -3,6 +3,7 @@
 
 #include "server/base/problems.h"
 #include "server/base/table.h"
+#include "server/cli/commands.h"
 #include "server/cli/records.h"
 
 #define SHOWN_RUNS 50 /* in a table, unless --limit says otherwise */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "server/base/problems.h"
+#include "server/cli/commands.h"
 #include "server/cli/records.h"
 
 #define STREAM_MAX (1u << 30) /* as much as a record holds of one stream */

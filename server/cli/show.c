@@ -4,6 +4,7 @@
 #include "server/base/clock.h"
 #include "server/base/table.h"
 #include "server/base/units.h"
+#include "server/cli/commands.h"
 #include "server/cli/records.h"
 
 #define OUT_MAX (64u << 20)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "server/base/table.h"
+#include "server/cli/commands.h"
 #include "server/cli/records.h"
 
 struct options {

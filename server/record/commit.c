@@ -239,7 +239,7 @@ static int locked(struct wb_work *w, struct wb_err *err)
     if (rc == 0) {
         rc = write_all(w, has_tip ? &tip : NULL, has_raw ? &raw_tip : NULL, err);
         if (rc < 0)
-            (void)wb_remove_tree(w->quarantine, NULL); /* else the next writer does it */
+            WB_IGNORE(wb_remove_tree(w->quarantine, NULL)); /* else the next writer does it */
     }
     wb_git_commit_release(&tip);
     wb_git_commit_release(&raw_tip);

@@ -132,6 +132,6 @@ void wb_git_unlock_others(const char *repository, struct wb_strv *notices)
         WB_AUTO_FREE char *path = wb_strf("%s/%s.lock", repository, names[i]);
 
         if (lock_state(path, OTHER_AGE_MS) == LOCK_DEAD)
-            (void)remove_lock(path, notices, NULL); /* it is in git's way, not in ours */
+            WB_IGNORE(remove_lock(path, notices, NULL)); /* it is in git's way, not in ours */
     }
 }

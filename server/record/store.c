@@ -86,7 +86,7 @@ static int make_store(const char *path, const char *controller, struct wb_err *e
         rc = write_config(fresh, controller, err);
     if (rc == 0 && rename(fresh, path) < 0 && errno != ENOTEMPTY && errno != EEXIST)
         rc = wb_fail_sys(err, errno, "cannot give the new store its name %s", path);
-    (void)wb_remove_tree(fresh, NULL); /* gone already unless something failed */
+    WB_IGNORE(wb_remove_tree(fresh, NULL)); /* gone already unless something failed */
     return rc < 0 || !slash ? rc : wb_sync_path(slash == parent ? "/" : parent, err);
 }
 
