@@ -23,7 +23,7 @@ endif
 # -ffp-contract=off: the same answers on every machine.
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SAN) -fno-common -fstack-protector-strong -ffp-contract=off \
-	$(if $(SANITIZER),,-D_FORTIFY_SOURCE=2) -D_GNU_SOURCE -DWB_VERSION='"$(VERSION)"' -I. -MMD -MP
+	$(if $(SANITIZER),,-D_FORTIFY_SOURCE=2) -D_GNU_SOURCE -DWB_VERSION='"$(VERSION)"' -DWB_DATA_DIR='"$(DATA_DIR)"' -I. -MMD -MP
 LIBS_LOAD := -ljansson -lcrypto -lz -lm -lpthread
 LIBS := -ljansson -lyaml -lcurl -lgit2 -lcrypto -lzstd -lz -lm -lpthread
 
@@ -40,7 +40,14 @@ LOAD_OBJ := $(LOAD_SRC:%.c=$B/obj/%.o)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$B/unit/%)
 SUPPORT_BIN := $(SUPPORT_SRC:tests/support/%.c=$B/support/%)
 
-.PHONY: all help clean install check test unit style format demo bench support
+SYSTEM_SRC := $(wildcard tests/system/*.c)
+SYSTEM_BIN := $(SYSTEM_SRC:tests/system/%.c=$B/system/%)
+FUZZ_SRC := $(wildcard tests/fuzz/*.c)
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
+DATA_DIR := $(PREFIX)/share/weighbridge
+
+
+.PHONY: system-programs all help clean install check test unit style format lint demo bench fuzz sanitize support packages
 all: $B/weighbridge $B/wb-load ## build the programs
 
 help: ## this list
@@ -76,19 +83,70 @@ $B/support/%: $B/obj/tests/support/%.o $B/libwbload.a $B/libwbbase.a
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS_LOAD) $(LDFLAGS)
 support: $(SUPPORT_BIN)
 
+# Tests of whole programs, with what they need of C.
+$B/system/%: $B/obj/tests/system/%.o $B/libwb.a $B/libwbbase.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) $(LDFLAGS)
+
 unit: $(UNIT_BIN) $(SUPPORT_BIN) $B/weighbridge $B/wb-load ## build and run the unit tests
 	@tests/support/run-unit $(UNIT_BIN)
 
-style: ## file and function length, banned calls, one module per header, DESIGN.md, shellcheck
+style: ## file and function length, banned calls, one module per header, DESIGN.md, scripts
 	@tests/style/check
+
+lint: ## clang-tidy and cppcheck over the product
+	@tests/style/lint
+
+check: ## the quick part: build with warnings as errors, unit tests, style
+	@tests/support/need check
+	@$(MAKE) --no-print-directory -j2 DEVELOPER=1 all
+	@tests/support/summary check
+
+test: ## everything: unit, style, and system tests on a real Docker Engine, redis-server and git
+	@tests/support/need test
+	@$(MAKE) --no-print-directory -j2 DEVELOPER=1 all
+	@tests/support/summary test
+
+system-programs: $(SYSTEM_BIN) $(SUPPORT_BIN)
+
+demo: ## native x1 against docker x1 on Redis, with a verdict (root, Debian 12)
+	@tests/support/need demo
+	@$(MAKE) --no-print-directory -j2 all
+	@provisioners/with-docker env WB_STATE=build/demo/state WB_RECIPES=recipes \
+	    build/weighbridge run recipes/redis/studies/forms.yaml --profile small \
+	    --store build/demo/store.git
+
+sanitize: ## unit tests under ASan+UBSan and under TSan
+	@$(MAKE) --no-print-directory -j2 SANITIZER=address,undefined DEVELOPER=1 unit
+	@$(MAKE) --no-print-directory -j2 SANITIZER=thread DEVELOPER=1 unit
+
+bench: all support ## the benchmarks of tests/bench: ratios measured in one run
+	@for b in tests/bench/*.sh; do echo "== $$b"; "$$b" || exit 1; done
+
+FUZZ_SECONDS ?= 60
+build/fuzz/%: tests/fuzz/%.c $(BASE_SRC) $(WB_SRC) $(LOAD_SRC)
+	@mkdir -p $(@D)
+	$(Q)clang -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DWB_VERSION='"$(VERSION)"' \
+	    -DWB_DATA_DIR='"$(DATA_DIR)"' -I. -o $@ $^ $(LIBS)
+fuzz: $(FUZZ_BIN) ## each fuzz target for FUZZ_SECONDS (60)
+	@for f in $(FUZZ_BIN); do mkdir -p build/corpus/$$(basename $$f); \
+	    $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -artifact_prefix=build/corpus/ \
+	    build/corpus/$$(basename $$f) || exit 1; done
+
+install: all ## into DESTDIR and PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(DATA_DIR)
+	install -m 755 $B/weighbridge $B/wb-load $(DESTDIR)$(PREFIX)/bin
+	ln -sf weighbridge $(DESTDIR)$(PREFIX)/bin/wb
+	cp -R recipes $(DESTDIR)$(DATA_DIR)/
 
 format: ## clang-format in place
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove build products (not the download cache)
-	rm -rf build/obj build/unit build/support build/*.a build/weighbridge build/wb build/wb-load
+	rm -rf build/obj build/unit build/support build/system build/fuzz build/*.a build/weighbridge build/wb build/wb-load \
+	    build/address-undefined build/thread
 
--include $(BASE_OBJ:.o=.d) $(WB_OBJ:.o=.d) $(LOAD_OBJ:.o=.d) $(UNIT_SRC:%.c=$B/obj/%.d) $(SUPPORT_SRC:%.c=$B/obj/%.d)
+-include $(BASE_OBJ:.o=.d) $(WB_OBJ:.o=.d) $(LOAD_OBJ:.o=.d) $(UNIT_SRC:%.c=$B/obj/%.d) $(SUPPORT_SRC:%.c=$B/obj/%.d) $(SYSTEM_SRC:%.c=$B/obj/%.d)
 .SECONDARY:
 V ?= 0
 Q := $(if $(filter 1,$V),,@)
