@@ -1,0 +1,443 @@
+/*
+ * `compare CAMPAIGN`: the contrasts of its plan. `compare REF OTHER...`: named arms against a named
+ * one, paired by round inside a campaign, unpaired across campaigns.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/analysis/compare.h"
+#include "server/base/units.h"
+#include "server/cli/commands.h"
+#include "server/cli/records.h"
+
+#define OUT_MAX (16u << 20)
+
+struct options {
+    const char *metric, *threshold;
+    bool force;
+};
+
+/* A reference as typed, and what it stands for. */
+struct ref {
+    const char *typed;
+    char *campaign; /* whole id */
+    char *arm;      /* whole label; NULL: every arm */
+    wb_json *plan;
+    wb_json *runs; /* summaries of the campaign */
+};
+
+static void ref_release(struct ref *r)
+{
+    free(r->campaign);
+    free(r->arm);
+    wb_json_free(r->plan);
+    wb_json_free(r->runs);
+}
+
+static const wb_json *arms_of(const struct ref *r)
+{
+    return wb_json_get(r->plan, "arms");
+}
+
+static const char *label_at(const wb_json *arms, size_t i)
+{
+    return wb_json_str_or(wb_json_at(arms, i), "label", "");
+}
+
+/* The label that is `text` or the only one that begins with it. */
+static int find_arm(struct ref *r, const char *text, struct wb_err *err)
+{
+    struct wb_buf names = WB_BUF_INIT(4096);
+    const char *found = NULL;
+    size_t hits = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < wb_json_len(arms_of(r)); i++) {
+        const char *label = label_at(arms_of(r), i);
+        wb_buf_addf(&names, "%s'%s'", i > 0 ? ", " : "", label);
+        if (strncmp(label, text, strlen(text)) != 0)
+            continue;
+        found = label;
+        hits++;
+        if (strcmp(label, text) == 0) {
+            hits = 1;
+            break;
+        }
+    }
+    if (hits == 1)
+        r->arm = wb_strdup(found);
+    else
+        rc = wb_fail(err, hits ? WB_CONFLICT : WB_NOT_FOUND, "%s arm '%s' in %s; its arms are %s",
+                     hits ? "more than one" : "there is no", text, r->campaign, wb_buf_str(&names));
+    wb_buf_release(&names);
+    return rc;
+}
+
+/* Resolves CAMPAIGN or CAMPAIGN/ARM and reads what is needed of the campaign. */
+static int read_ref(struct wb_store *s, const char *typed, struct ref *out, struct wb_err *err)
+{
+    const char *slash = strchr(typed, '/');
+    WB_AUTO_FREE char *id = wb_strndup(typed, slash ? (size_t)(slash - typed) : strlen(typed));
+    struct wb_cli_id found = {0};
+    int rc = wb_cli_find(s, id, &found, err);
+
+    if (rc < 0)
+        return rc;
+    *out = (struct ref){.typed = typed, .campaign = WB_STEAL(found.campaign)};
+    if (out->campaign == NULL)
+        rc = wb_fail(err, WB_INVALID,
+                     "%s is a run, and one run has no spread to compare with: name "
+                     "CAMPAIGN or CAMPAIGN/ARM",
+                     found.run);
+    wb_cli_id_release(&found);
+    if (rc == 0) {
+        const struct wb_list_filter f = {.campaign = out->campaign};
+        rc = wb_store_list(s, &f, &out->runs, err);
+    }
+    if (rc == 0)
+        rc = wb_store_read(s, wb_json_str_or(wb_json_at(out->runs, 0), "id", ""), "plan",
+                           &out->plan, err);
+    if (rc == 0 && slash != NULL)
+        rc = find_arm(out, slash + 1, err);
+    return rc;
+}
+
+/* ---- plans of the question that was asked ---- */
+
+/* Direction of a metric as the runs say. */
+static const char *direction(const wb_json *runs, const char *metric)
+{
+    for (size_t i = 0; i < wb_json_len(runs); i++) {
+        const wb_json *m = wb_json_get(wb_json_get(wb_json_at(runs, i), "metrics"), metric);
+        if (m != NULL)
+            return wb_json_str_or(m, "better", "");
+    }
+    return NULL;
+}
+
+static int check_metric(const struct ref *r, const char *metric, struct wb_err *err)
+{
+    struct wb_buf names = WB_BUF_INIT(2000);
+    int rc;
+
+    if (direction(r->runs, metric) != NULL)
+        return 0;
+    for (size_t i = 0; i < wb_json_len(r->runs) && names.len == 0; i++) {
+        const wb_json *metrics = wb_json_get(wb_json_at(r->runs, i), "metrics");
+        for (void *it = wb_json_first(metrics); it; it = wb_json_next(metrics, it))
+            wb_buf_addf(&names, "%s%s", names.len > 0 ? ", " : "", wb_json_iter_key(it));
+    }
+    rc = wb_fail(err, WB_INVALID, "no run of %s has a metric '%s'; there are %s", r->campaign,
+                 metric, names.len > 0 ? wb_buf_str(&names) : "none");
+    wb_buf_release(&names);
+    return rc;
+}
+
+static wb_json *contrast(const char *arm, const char *against, const char *metric,
+                         const char *better, bool paired)
+{
+    wb_json *c = wb_json_object();
+
+    wb_json_set_str(c, "name", "");
+    wb_json_set_str(c, "arm", arm);
+    wb_json_set_str(c, "against", against);
+    wb_json_set_str(c, "metric", metric);
+    if (better != NULL && *better != '\0')
+        wb_json_set_str(c, "better", better);
+    wb_json_set_bool(c, "primary", true);
+    wb_json_set_bool(c, "paired", paired);
+    return c;
+}
+
+/* The metric that decides: the one asked for, the plan's first primary one, else throughput. */
+static const char *main_metric(const struct ref *r, const struct options *o)
+{
+    const wb_json *contrasts = wb_json_get(r->plan, "contrasts");
+
+    if (o->metric != NULL)
+        return o->metric;
+    for (size_t i = 0; i < wb_json_len(contrasts); i++)
+        if (wb_json_bool_or(wb_json_at(contrasts, i), "primary", true))
+            return wb_json_str_or(wb_json_at(contrasts, i), "metric", NULL);
+    return wb_json_string(wb_json_path(wb_json_at(r->runs, 0), "headline.throughput"));
+}
+
+static void set_threshold(wb_json *plan, double threshold)
+{
+    if (!isnan(threshold))
+        wb_json_set_real(plan, "threshold_percent", threshold);
+}
+
+/* The plan of a whole campaign; with a metric asked for, that one for each pair of arms. */
+static wb_json *whole_campaign(const struct ref *r, const struct options *o)
+{
+    wb_json *plan = wb_json_copy(r->plan), *picked;
+    const wb_json *contrasts = wb_json_get(plan, "contrasts");
+
+    if (o->metric == NULL)
+        return plan;
+    picked = wb_json_array();
+    for (size_t i = 0; i < wb_json_len(contrasts); i++) {
+        const wb_json *c = wb_json_at(contrasts, i);
+        const char *arm = wb_json_str_or(c, "arm", ""), *against = wb_json_str_or(c, "against", "");
+        bool there = false;
+        for (size_t k = 0; k < wb_json_len(picked); k++)
+            there |= strcmp(wb_json_str_or(wb_json_at(picked, k), "arm", ""), arm) == 0 &&
+                     strcmp(wb_json_str_or(wb_json_at(picked, k), "against", ""), against) == 0;
+        if (!there)
+            wb_json_push(picked,
+                         contrast(arm, against, o->metric, direction(r->runs, o->metric), true));
+    }
+    wb_json_set(plan, "contrasts", picked);
+    return plan;
+}
+
+/* ---- arms named one by one ---- */
+
+/* A question over several references: a plan made for it, and its runs under the plan's labels. */
+struct question {
+    wb_json *plan, *runs, *arms, *contrasts; /* the last two are borrowed from plan */
+    const char *metric, *better;
+    bool one_campaign; /* all references are of one */
+};
+
+/* The label of an arm in the answer: its own inside one campaign, else with the campaign as typed.
+ * Caller frees. */
+static char *answer_label(const struct ref *r, const char *arm, bool one_campaign)
+{
+    const char *slash = strchr(r->typed, '/');
+    int typed = slash ? (int)(slash - r->typed) : (int)strlen(r->typed);
+
+    return one_campaign ? wb_strdup(arm) : wb_strf("%.*s/%s", typed, r->typed, arm);
+}
+
+/* Adds an arm and its runs once. */
+static void add_arm(struct question *q, const struct ref *r, const char *arm, const char *label)
+{
+    wb_json *made;
+
+    for (size_t i = 0; i < wb_json_len(q->arms); i++)
+        if (strcmp(label_at(q->arms, i), label) == 0)
+            return;
+    for (size_t i = 0; i < wb_json_len(arms_of(r)); i++) {
+        if (strcmp(label_at(arms_of(r), i), arm) != 0)
+            continue;
+        made = wb_json_copy(wb_json_at(arms_of(r), i));
+        wb_json_set_str(made, "label", label);
+        wb_json_push(q->arms, made);
+    }
+    for (size_t i = 0; i < wb_json_len(r->runs); i++) {
+        if (strcmp(wb_json_str_or(wb_json_at(r->runs, i), "arm", ""), arm) != 0)
+            continue;
+        made = wb_json_copy(wb_json_at(r->runs, i));
+        wb_json_set_str(made, "arm", label);
+        wb_json_push(q->runs, made);
+    }
+}
+
+static void add_pair(struct question *q, const struct ref *base, const char *base_arm,
+                     const struct ref *other, const char *other_arm)
+{
+    bool paired = strcmp(base->campaign, other->campaign) == 0;
+    WB_AUTO_FREE char *a = answer_label(base, base_arm, q->one_campaign);
+    WB_AUTO_FREE char *b = answer_label(other, other_arm, q->one_campaign);
+
+    add_arm(q, base, base_arm, a);
+    add_arm(q, other, other_arm, b);
+    wb_json_push(q->contrasts, contrast(b, a, q->metric, q->better, paired));
+}
+
+/* Adds the contrasts of one OTHER against REF: the arms named, or all of the same label. */
+static int add_other(struct question *q, const struct ref *base, const struct ref *other,
+                     struct wb_err *err)
+{
+    size_t before = wb_json_len(q->contrasts);
+
+    for (size_t i = 0; i < wb_json_len(arms_of(base)); i++) {
+        const char *a = label_at(arms_of(base), i);
+        if (base->arm != NULL && strcmp(base->arm, a) != 0)
+            continue;
+        for (size_t k = 0; k < wb_json_len(arms_of(other)); k++) {
+            const char *b = label_at(arms_of(other), k);
+            bool named = base->arm != NULL && other->arm != NULL;
+            if ((other->arm != NULL && strcmp(other->arm, b) != 0) ||
+                (!named && strcmp(a, b) != 0) ||
+                (strcmp(base->campaign, other->campaign) == 0 && strcmp(a, b) == 0))
+                continue;
+            add_pair(q, base, a, other, b);
+        }
+    }
+    if (wb_json_len(q->contrasts) == before)
+        return wb_fail(err, WB_INVALID,
+                       "%s and %s have no arms to compare: name an arm of each as "
+                       "CAMPAIGN/ARM",
+                       base->typed, other->typed);
+    return 0;
+}
+
+/* What makes figures of two campaigns another measurement altogether. Host classes must be equal
+ * unless forced; the rest may be just what is compared, and is said. */
+static int check_equal(const struct ref *base, const struct ref *other, bool force, wb_json *notes,
+                       struct wb_err *err)
+{
+    static const char *const paths[] = {"host.class", "recipe.name", "recipe.version",
+                                        "recipe.digest", "study"};
+    const wb_json *x = wb_json_at(base->runs, 0), *y = wb_json_at(other->runs, 0);
+
+    for (size_t i = 0; i < WB_LEN(paths); i++) {
+        const char *a = wb_json_string(wb_json_path(x, paths[i]));
+        const char *b = wb_json_string(wb_json_path(y, paths[i]));
+        wb_json *note;
+        WB_AUTO_FREE char *text = NULL;
+        if (a == NULL || b == NULL || strcmp(a, b) == 0)
+            continue;
+        if (i == 0 && !force)
+            return wb_fail(err, WB_CONFLICT,
+                           "%s ran on '%s', %s on '%s': figures of different "
+                           "host classes do not compare (--force does it anyway)",
+                           base->typed, a, other->typed, b);
+        text = wb_strf("%s differs: '%s' in %s, '%s' in %s", paths[i], a, base->typed, b,
+                       other->typed);
+        note = wb_json_object();
+        wb_json_set_str(note, "code", "differs");
+        wb_json_set_str(note, "text", text);
+        wb_json_push(notes, note);
+    }
+    return 0;
+}
+
+static int ask(const struct ref *refs, size_t n, const struct options *o, wb_json *notes,
+               struct question *q, struct wb_err *err)
+{
+    bool accept_noisy = true;
+    int64_t rounds = 0;
+    int rc = 0;
+
+    q->plan = wb_json_object();
+    q->runs = wb_json_array();
+    q->arms = wb_json_array();
+    q->contrasts = wb_json_array();
+    wb_json_set(q->plan, "arms", q->arms);
+    wb_json_set(q->plan, "contrasts", q->contrasts);
+    q->metric = main_metric(&refs[0], o);
+    if (q->metric == NULL)
+        return wb_fail(err, WB_NOT_FOUND,
+                       "no run of %s has a throughput; name a metric with "
+                       "--metric",
+                       refs[0].campaign);
+    q->better = direction(refs[0].runs, q->metric);
+    q->one_campaign = true;
+    for (size_t i = 1; i < n; i++)
+        q->one_campaign &= strcmp(refs[0].campaign, refs[i].campaign) == 0;
+    for (size_t i = 1; i < n && rc == 0; i++)
+        rc = add_other(q, &refs[0], &refs[i], err);
+    for (size_t i = 1; i < n && rc == 0; i++)
+        rc = check_equal(&refs[0], &refs[i], o->force, notes, err);
+    for (size_t i = 0; i < n; i++) {
+        int64_t planned = wb_json_int_or(refs[i].plan, "rounds", 0);
+        accept_noisy &= wb_json_bool_or(refs[i].plan, "accept_noisy", false);
+        rounds = planned > rounds ? planned : rounds;
+    }
+    wb_json_set_str(q->plan, "campaign", refs[0].campaign);
+    wb_json_set_str(q->plan, "study", wb_json_str_or(refs[0].plan, "study", NULL));
+    wb_json_set_int(q->plan, "rounds", rounds);
+    wb_json_set_bool(q->plan, "accept_noisy", accept_noisy);
+    wb_json_set_real(q->plan, "threshold_percent",
+                     wb_json_real_or(refs[0].plan, "threshold_percent", 2));
+    return rc;
+}
+
+/* ---- the command ---- */
+
+static int report_of(const struct ref *refs, size_t n, const struct options *o, double threshold,
+                     wb_json **out, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *notes = wb_json_array();
+    struct question q = {0};
+    wb_json *report = NULL;
+    int rc = o->metric ? check_metric(&refs[0], o->metric, err) : 0;
+
+    if (rc == 0 && n == 1) {
+        q.plan = whole_campaign(&refs[0], o);
+        q.runs = wb_json_ref(refs[0].runs);
+    } else if (rc == 0) {
+        rc = ask(refs, n, o, notes, &q, err);
+    }
+    if (rc == 0) {
+        set_threshold(q.plan, threshold);
+        rc = wb_campaign_report(q.plan, q.runs, &report, err);
+    }
+    if (rc == 0) {
+        for (size_t i = 0; i < wb_json_len(notes); i++)
+            wb_json_push(wb_json_get(report, "warnings"), wb_json_ref(wb_json_at(notes, i)));
+        *out = report;
+    }
+    wb_json_free(q.plan);
+    wb_json_free(q.runs);
+    return rc;
+}
+
+static int compare(const struct wb_cli *cli, const void *opts, int argc, char **argv)
+{
+    const struct options *o = opts;
+    struct ref *refs = wb_calloc((size_t)argc, sizeof(*refs));
+    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_store *s = NULL;
+    double threshold = NAN;
+    wb_json *report = NULL;
+    int rc = 0;
+
+    if (o->threshold != NULL && wb_parse_percent(o->threshold, 0, 1000, &threshold, &err) < 0)
+        rc = wb_wrap(&err, "--threshold");
+    if (rc == 0)
+        rc = wb_cli_open_store(cli, &s, &err);
+    for (int i = 0; i < argc && rc == 0; i++)
+        rc = read_ref(s, argv[i], &refs[i], &err);
+    if (rc == 0 && argc == 1 && refs[0].arm != NULL)
+        rc = wb_fail(&err, WB_INVALID,
+                     "'%s' is one arm: name what to compare it with, or the "
+                     "campaign alone",
+                     argv[0]);
+    if (rc == 0)
+        rc = report_of(refs, (size_t)argc, o, threshold, &report, &err);
+    if (rc == 0 && cli->json) {
+        wb_cli_print_json(report);
+    } else if (rc == 0) {
+        wb_campaign_report_print(report, cli->width, &out);
+        wb_json_free(report);
+        wb_cli_print(&out);
+    }
+    for (int i = 0; i < argc; i++)
+        ref_release(&refs[i]);
+    free(refs);
+    wb_store_close(s);
+    return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
+}
+
+static const struct wb_opt compare_opts[] = {
+    {"metric", 0, WB_OPT_TEXT, offsetof(struct options, metric), "NAME", 0, 0,
+     "the metric that decides (such as max.throughput)"},
+    {"threshold", 0, WB_OPT_TEXT, offsetof(struct options, threshold), "PERCENT", 0, 0,
+     "changes below this do not matter (the study's, else 2%)"},
+    {"force", 0, WB_OPT_FLAG, offsetof(struct options, force), NULL, 0, 0,
+     "compare also across host classes"},
+    {NULL},
+};
+
+const struct wb_command wb_cmd_compare = {
+    .name = "compare",
+    .args = "CAMPAIGN | REF OTHER...",
+    .summary = "what each arm costs, with interval and verdict",
+    .help = "With one campaign: the contrasts of its study. With more: each OTHER against REF,\n"
+            "both CAMPAIGN/ARM, or CAMPAIGN for all arms of the same label. The beginning of an\n"
+            "id or a label is enough where it is unique. Arms of one campaign are compared\n"
+            "within rounds. Ends with 0 whatever the verdict.\n",
+    .opts = compare_opts,
+    .opts_size = sizeof(struct options),
+    .min_args = 1,
+    .max_args = -1,
+    .run = compare,
+};
