@@ -113,9 +113,15 @@ static void drain(int *fd, struct wb_buf *b, bool tail)
         close_fd(fd);
         return;
     }
-    if (tail && b->len + (size_t)n > b->max)
-        wb_buf_consume(b, b->len + (size_t)n - b->max);
-    wb_buf_add(b, chunk, (size_t)n);
+    if (tail) {
+        size_t keep = (size_t)n < b->max ? (size_t)n : b->max;
+
+        if (b->len > b->max - keep)
+            wb_buf_consume(b, b->len - (b->max - keep));
+        wb_buf_add(b, chunk + ((size_t)n - keep), keep);
+    } else {
+        wb_buf_add(b, chunk, (size_t)n);
+    }
 }
 
 /* Reads and feeds until both outputs are closed or there is a reason to stop. */

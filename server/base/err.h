@@ -4,7 +4,8 @@
  * A function that can fail returns 0 or a negative `enum wb_code` and takes `struct wb_err *err`
  * as its last parameter. On failure err holds a root text (what went wrong, with the object it
  * went wrong with) and context put in front by the callers. On success err is untouched; outputs
- * are untouched on failure. err may be NULL where the caller needs only the code.
+ * are untouched on failure. err may be NULL where the caller
+ * asks only whether it failed: a failure that was wrapped on the way then comes back as WB_IO.
  *
  * The struct lives on the caller's stack: nothing to free, nothing allocated on the error path.
  * Library code never logs; the edge (CLI, engine event log, HTTP) reports once.
