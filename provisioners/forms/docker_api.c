@@ -187,8 +187,10 @@ static int parse_answer(const struct wb_engine *e, const struct wb_rest_answer *
     *out = NULL;
     if (a->body.len == 0)
         return 0;
-    if (wb_json_parse(a->body.data, a->body.len, out, err) < 0)
-        return wb_wrap(err, "answer of the container engine at %s to %s", e->socket, path);
+    struct wb_err why = WB_ERR_INIT;
+    if (wb_json_parse(a->body.data, a->body.len, out, &why) < 0)
+        return wb_fail(err, WB_PROTOCOL, "%s answers to %s what is not JSON: %.200s", e->socket,
+                       path, why.root);
     return 0;
 }
 

@@ -77,9 +77,11 @@ static int take_line(struct wb_progress *p, struct wb_err *err)
     int rc = 0;
 
     if (!blank(wb_buf_str(&p->part), p->part.len)) {
-        rc = wb_json_parse(p->part.data, p->part.len, &j, err);
-        if (rc < 0)
-            return wb_wrap(err, "progress line of the container engine");
+        struct wb_err why = WB_ERR_INIT;
+        if (wb_json_parse(p->part.data, p->part.len, &j, &why) < 0)
+            return wb_fail(err, WB_PROTOCOL,
+                           "the container engine sent a progress line that is not JSON: %.200s",
+                           why.root);
         const char *text = wb_json_str_or(j, "error", NULL);
         if (!text)
             text = wb_json_string(wb_json_path(j, "errorDetail.message"));
