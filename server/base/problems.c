@@ -120,6 +120,34 @@ void wb_problems_text(const struct wb_problems *p, struct wb_buf *out)
         wb_buf_addf(out, "and %zu more\n", p->dropped);
 }
 
+static bool same_file(const struct wb_problem *a, const struct wb_problem *b)
+{
+    return a->file == b->file || (a->file && b->file && strcmp(a->file, b->file) == 0);
+}
+
+void wb_problems_sort(struct wb_problems *p, size_t from)
+{
+    /* At most PROBLEMS_MAX, so that plain insertion is enough: each goes behind the last one of its
+     * file that is not behind it, or stays where it is when its file is new. */
+    for (size_t i = from; i < p->n; i++) {
+        struct wb_problem moved = p->v[i];
+        size_t to = i, k = i;
+
+        while (k > from) {
+            k--;
+            if (!same_file(&p->v[k], &moved))
+                continue;
+            if (p->v[k].line <= moved.line) {
+                to = k + 1;
+                break;
+            }
+            to = k;
+        }
+        memmove(&p->v[to + 1], &p->v[to], (i - to) * sizeof moved);
+        p->v[to] = moved;
+    }
+}
+
 void wb_problems_release(struct wb_problems *p)
 {
     for (size_t i = 0; i < p->n; i++) {

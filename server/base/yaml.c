@@ -277,7 +277,13 @@ struct wb_node *wb_yaml_check(const char *text, size_t n, struct wb_problems *p)
     struct wb_err err = WB_ERR_INIT;
     struct wb_node at = {0}, *root = NULL;
 
-    if (parse(text, n, &root, &at.line, &err) < 0)
-        wb_problem(p, &at, err.code == WB_LIMIT ? "too-large" : "syntax", "%s", err.root);
+    if (parse(text, n, &root, &at.line, &err) < 0) {
+        const char *what = err.root;
+
+        /* The problem has the line itself: "line 3, column 1: what" becomes "column 1: what". */
+        if (at.line > 0 && (what = strpbrk(what, ":,")) != NULL)
+            what += 2;
+        wb_problem(p, &at, err.code == WB_LIMIT ? "too-large" : "syntax", "%s", what);
+    }
     return root;
 }

@@ -296,6 +296,7 @@ struct wb_study *wb_study_check(struct wb_node *tree, const char *file,
         s->resolved = resolved_json(tree);
     }
     wb_override_name(p, from, &origins);
+    wb_problems_sort(p, from);
     wb_strv_release(&origins);
     wb_node_free(tree);
     p->file = outer;

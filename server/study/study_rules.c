@@ -221,12 +221,15 @@ static void check_arms(const struct wb_node *n, const struct wb_contrast_ask *as
     }
     wb_arms_differ(&arms[arm], &arms[against], &in);
     if (in.n > 1) {
-        WB_AUTO_FREE char *list = wb_word_list((const char *const *)in.v);
+        struct wb_buf list = WB_BUF_INIT(4096);
 
+        for (size_t i = 0; i < in.n; i++)
+            wb_buf_addf(&list, "%s%s", i ? ", " : "", in.v[i]);
         wb_problem(p, n, "contradiction",
                    "'%s' and '%s' differ in more than one thing (%s), so that a difference has no "
                    "one cause; choose two arms that differ in one",
-                   arms[arm].label, arms[against].label, list);
+                   arms[arm].label, arms[against].label, wb_buf_str(&list));
+        wb_buf_release(&list);
     }
     wb_strv_release(&in);
 }

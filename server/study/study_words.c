@@ -28,7 +28,7 @@ int wb_word_now(const struct wb_node *n, const char *key, const char *text, cons
 
 char *wb_number_text(double v)
 {
-    for (int digits = 1;; digits++) {
+    for (int digits = 15;; digits++) {
         char *s = wb_strf("%.*g", digits, v);
 
         if (digits == 17 || strtod(s, NULL) == v)

@@ -158,7 +158,7 @@ static void read_measured(struct wb_phase *ph, const struct wb_node *n, const st
         read_mix(ph, raw->mix, p);
     if (raw->mix && raw->op)
         wb_problem(p, raw->mix, "contradiction", "a phase has op or mix, not both");
-    if (!raw->mix && !raw->op)
+    if (!raw->mix && !wb_node_get(n, "op"))
         wb_problem_key(p, n, "op", "missing", "phase needs op (insert, get or set) or mix");
     if (raw->keys)
         (void)wb_word_now(wb_node_get(n, "keys"), "keys", raw->keys, key_choices, key_choices_later,
