@@ -1,0 +1,311 @@
+#include "runners/load/conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runners/load/worker.h"
+#include "server/base/clock.h"
+#include "server/base/mem.h"
+
+#define OUT_MAX (256 << 10) /* of a request buffer, unless one request is longer */
+#define BACK_OFF_FIRST (10 * WB_MS)
+#define BACK_OFF_MOST WB_SEC
+#define CONNECT_LIMIT (2 * WB_SEC)
+
+static uint32_t ring_size(int64_t depth)
+{
+    uint32_t n = 1;
+
+    while (n < depth)
+        n <<= 1;
+    return n;
+}
+
+static size_t out_size(int64_t depth, size_t request_max)
+{
+    size_t most = request_max > OUT_MAX ? request_max : OUT_MAX;
+
+    return (size_t)depth < most / request_max ? (size_t)depth * request_max : most;
+}
+
+int64_t wb_conn_memory(const struct wb_load_job *job)
+{
+    size_t request = (size_t)(job->key_bytes + job->value_bytes + 64);
+
+    return (int64_t)sizeof(struct wb_conn) +
+           (int64_t)ring_size(job->depth) * (int64_t)sizeof(struct wb_slot) +
+           (int64_t)out_size(job->depth, request);
+}
+
+void wb_conn_init(struct wb_conn *c, const struct wb_load_job *job, size_t request_max,
+                  size_t state_size)
+{
+    *c = (struct wb_conn){.fd = -1, .depth = (uint32_t)job->depth};
+    c->mask = ring_size(job->depth) - 1;
+    c->slots = wb_calloc(c->mask + 1, sizeof(*c->slots));
+    c->out_cap = out_size(job->depth, request_max);
+    c->out = wb_calloc(c->out_cap, 1);
+    c->proto = wb_calloc(1, state_size);
+    c->back_off_ns = BACK_OFF_FIRST;
+}
+
+void wb_conn_release(struct wb_conn *c)
+{
+    if (c->fd >= 0)
+        (void)close(c->fd);
+    free(c->slots);
+    free(c->out);
+    free(c->proto);
+    *c = (struct wb_conn){.fd = -1};
+}
+
+static void plan_retry(struct wb_worker *w, struct wb_conn *c, int sys)
+{
+    if (c->fd >= 0)
+        (void)close(c->fd);
+    c->fd = -1;
+    c->state = WB_CONN_DOWN;
+    c->want_out = false;
+    c->last_errno = sys;
+    c->retry_at = w->now + c->back_off_ns;
+    c->back_off_ns = c->back_off_ns * 2 > BACK_OFF_MOST ? BACK_OFF_MOST : c->back_off_ns * 2;
+}
+
+static void connect_failed(struct wb_worker *w, struct wb_conn *c, int sys)
+{
+    w->cur->connect_failures++;
+    plan_retry(w, c, sys);
+}
+
+static void set_events(struct wb_worker *w, struct wb_conn *c, int op, uint32_t events)
+{
+    struct epoll_event ev = {.events = events, .data.ptr = c};
+
+    /* Cannot fail for a descriptor that is open and (for MOD) registered, but for lack of memory.
+     */
+    if (epoll_ctl(w->epfd, op, c->fd, &ev) < 0)
+        abort();
+}
+
+static void connected(struct wb_worker *w, struct wb_conn *c)
+{
+    c->state = WB_CONN_UP;
+    c->want_out = false;
+    c->last_errno = 0;
+    c->back_off_ns = BACK_OFF_FIRST;
+    w->protocol->reset(w->context, c->proto);
+    wb_worker_update_ready(w, c);
+    if (!w->open)
+        wb_worker_refill(w, c);
+}
+
+void wb_conn_open(struct wb_worker *w, struct wb_conn *c)
+{
+    const struct wb_target_addr *a = &w->plan->target.addr[c->target];
+    int one = 1, rc;
+
+    if (w->protocol->no_socket) {
+        connected(w, c);
+        return;
+    }
+    c->fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (c->fd < 0) {
+        connect_failed(w, c, errno);
+        return;
+    }
+    /* Requests are batched here; the kernel must not hold them back. Not fatal where unknown. */
+    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    do {
+        rc = connect(c->fd, (const struct sockaddr *)&a->addr, a->len);
+    } while (rc < 0 && errno == EINTR);
+    if (rc < 0 && errno != EINPROGRESS) {
+        connect_failed(w, c, errno);
+        return;
+    }
+    c->deadline = w->now + CONNECT_LIMIT;
+    c->state = WB_CONN_CONNECTING;
+    set_events(w, c, EPOLL_CTL_ADD, rc == 0 ? EPOLLIN : EPOLLIN | EPOLLOUT);
+    if (rc == 0)
+        connected(w, c);
+}
+
+void wb_conn_break(struct wb_worker *w, struct wb_conn *c, int first)
+{
+    enum wb_reply class = (enum wb_reply)first;
+
+    for (; c->head != c->tail; c->head++) {
+        struct wb_slot *s = &c->slots[c->head & c->mask];
+        if (s->flags & WB_SLOT_EXPIRED)
+            continue;
+        wb_worker_failed(w, s, class, w->now);
+        class = WB_REPLY_CLOSED;
+    }
+    c->head = c->tail = c->stamped = c->expired = 0;
+    c->out_len = c->out_sent = 0;
+    w->cur->reconnects++;
+    plan_retry(w, c, 0);
+    wb_worker_update_ready(w, c);
+}
+
+static void finish_connect(struct wb_worker *w, struct wb_conn *c)
+{
+    int sys = 0;
+    socklen_t n = sizeof(sys);
+
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &sys, &n) < 0)
+        sys = errno;
+    if (sys != 0) {
+        connect_failed(w, c, sys);
+        return;
+    }
+    set_events(w, c, EPOLL_CTL_MOD, EPOLLIN);
+    connected(w, c);
+}
+
+/* After replies: free slots get work, the closed loop at once, the open loop from its schedule. */
+static void after_replies(struct wb_worker *w, struct wb_conn *c)
+{
+    if (w->open)
+        wb_worker_update_ready(w, c);
+    else
+        wb_worker_refill(w, c);
+}
+
+static void receive(struct wb_worker *w, struct wb_conn *c)
+{
+    ssize_t n = recv(c->fd, w->rbuf, w->rbuf_size, MSG_DONTWAIT);
+
+    if (n < 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            wb_conn_break(w, c, WB_REPLY_CLOSED);
+        return;
+    }
+    wb_worker_clock(w);
+    w->cur->receives++;
+    w->cur->bytes_in += (uint64_t)n;
+    if (n == 0) {
+        wb_conn_break(w, c, WB_REPLY_CLOSED);
+        return;
+    }
+    if (w->protocol->feed(w->context, w, c, w->rbuf, (size_t)n) < 0) {
+        wb_conn_break(w, c, WB_REPLY_PROTOCOL);
+        return;
+    }
+    after_replies(w, c);
+    if (!w->open && c->dirty && !c->want_out)
+        wb_conn_flush(w, c);
+}
+
+void wb_conn_event(struct wb_worker *w, struct wb_conn *c, uint32_t events)
+{
+    if (c->state == WB_CONN_CONNECTING) {
+        finish_connect(w, c);
+        return;
+    }
+    if (c->state != WB_CONN_UP)
+        return;
+    if (events & EPOLLOUT) {
+        c->want_out = false;
+        wb_conn_flush(w, c);
+        if (c->state == WB_CONN_UP && !c->want_out)
+            set_events(w, c, EPOLL_CTL_MOD, EPOLLIN);
+    }
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && c->state == WB_CONN_UP)
+        receive(w, c);
+}
+
+/* Operations appended since the last send are written now. */
+static void stamp(struct wb_worker *w, struct wb_conn *c)
+{
+    for (; c->stamped != c->tail; c->stamped++) {
+        struct wb_slot *s = &c->slots[c->stamped & c->mask];
+        s->written = w->now;
+        if (w->open) {
+            struct wb_phase_stats *ph = &w->cur->phase[s->phase];
+            wb_hist_record(&ph->op[s->op].lag, w->now - s->scheduled);
+            if (!(s->flags & WB_SLOT_WAITED))
+                wb_hist_record(&ph->own_lag, w->now - s->scheduled);
+        }
+    }
+}
+
+static void flush_loopback(struct wb_worker *w, struct wb_conn *c)
+{
+    size_t n = c->out_len;
+
+    c->out_len = 0;
+    w->cur->sends++;
+    wb_worker_clock(w);
+    if (w->protocol->feed(w->context, w, c, c->out, n) < 0)
+        wb_conn_break(w, c, WB_REPLY_PROTOCOL);
+    else
+        after_replies(w, c);
+}
+
+void wb_conn_flush(struct wb_worker *w, struct wb_conn *c)
+{
+    size_t n = c->out_len - c->out_sent;
+    ssize_t sent;
+
+    if (n == 0)
+        return;
+    wb_worker_clock(w);
+    stamp(w, c);
+    if (w->protocol->no_socket) {
+        flush_loopback(w, c);
+        return;
+    }
+    do {
+        sent = send(c->fd, c->out + c->out_sent, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    w->cur->sends++;
+    if (sent < 0 && errno != EAGAIN) {
+        wb_conn_break(w, c, WB_REPLY_CLOSED);
+        return;
+    }
+    if (sent > 0) {
+        w->cur->bytes_out += (uint64_t)sent;
+        c->out_sent += (size_t)sent;
+    }
+    if (c->out_sent == c->out_len) {
+        c->out_sent = c->out_len = 0;
+        if (w->open && !c->ready)
+            wb_worker_update_ready(w, c);
+        return;
+    }
+    if (!c->want_out) {
+        c->want_out = true;
+        set_events(w, c, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+    }
+}
+
+void wb_conn_scan(struct wb_worker *w, struct wb_conn *c)
+{
+    if (c->state == WB_CONN_DOWN) {
+        if (w->now >= c->retry_at && !wb_worker_exhausted(w))
+            wb_conn_open(w, c);
+        return;
+    }
+    if (c->state == WB_CONN_CONNECTING) {
+        if (w->now >= c->deadline)
+            connect_failed(w, c, ETIMEDOUT);
+        return;
+    }
+    while (c->expired < wb_conn_in_flight(c)) {
+        struct wb_slot *s = &c->slots[(c->head + c->expired) & c->mask];
+        if (w->now - s->written <= w->timeout_ns)
+            break;
+        wb_worker_failed(w, s, WB_REPLY_TIMEOUT, s->written + w->timeout_ns);
+        s->flags |= WB_SLOT_EXPIRED;
+        c->expired++;
+    }
+    if (c->expired > 0 && c->expired == wb_conn_in_flight(c))
+        wb_conn_break(w, c, WB_REPLY_CLOSED);
+    else if (c->expired > 0)
+        wb_worker_update_ready(w, c);
+}

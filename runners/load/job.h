@@ -1,0 +1,84 @@
+/*
+ * What a load run is asked to do: filled from flags or from a JSON job document by one table of
+ * fields, checked, then constant.
+ */
+#ifndef WB_LOAD_JOB_H
+#define WB_LOAD_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/base/json.h"
+
+enum wb_load_model { WB_LOAD_CLOSED, WB_LOAD_OPEN };
+enum wb_load_arrivals { WB_LOAD_CONSTANT, WB_LOAD_POISSON };
+enum wb_load_catch_up { WB_LOAD_IMMEDIATE, WB_LOAD_CAPPED, WB_LOAD_DROP };
+enum wb_load_key_choice { WB_LOAD_UNIFORM, WB_LOAD_SEQUENTIAL, WB_LOAD_ZIPF };
+enum wb_load_content { WB_LOAD_RANDOM, WB_LOAD_LETTERS, WB_LOAD_ZEROS };
+
+#define WB_LOAD_THREADS_MAX 256
+#define WB_LOAD_CONNECTIONS_MAX 65536
+#define WB_LOAD_DEPTH_MAX 65536
+#define WB_LOAD_OPEN_DEPTH 4096 /* in-flight cap of a connection in open loop unless asked */
+#define WB_LOAD_OPS_MAX 8       /* kinds of operations a protocol can have */
+
+struct wb_load_mix_part {
+    char name[16];
+    double weight;
+};
+
+struct wb_load_job {
+    char *target; /* "resp://127.0.0.1:6379,127.0.0.1:6380" */
+    int64_t threads, connections;
+    int64_t depth; /* closed: kept in flight per connection; open: most in flight; 0: default */
+    char *cpus;    /* CPU list; NULL: all CPUs this process may use */
+    int64_t seed;
+    int64_t keys, key_bytes, value_bytes;
+    char *key_choice_text, *mix_text, *arrivals_text, *catch_up_text, *content_text, *model_text;
+    double rate_per_s; /* open loop; total over all parts */
+    int64_t timeout_ns, warm_up_ns, for_ns, interval_ns;
+    int64_t ops; /* measured operations in all instead of a time; 0: by time */
+    bool load, load_only;
+    double verify_share; /* of the gets whose value is compared, 0..1 */
+    char *part_text;     /* "2/4": the second of four */
+    char *start_at;      /* RFC 3339; NULL: now */
+    char *output, *ndjson, *hdr;
+    bool quiet;
+
+    /* Derived by wb_load_job_check. */
+    enum wb_load_model model;
+    enum wb_load_arrivals arrivals;
+    enum wb_load_catch_up catch_up;
+    double catch_up_times; /* CAPPED: most times the rate */
+    enum wb_load_key_choice key_choice;
+    double zipf_exponent;
+    enum wb_load_content content;
+    struct wb_load_mix_part mix[WB_LOAD_OPS_MAX];
+    int nmix;
+    int64_t part, parts;   /* part from 0 */
+    int64_t start_unix_ms; /* 0: now */
+    int *cpu;              /* threads are pinned to these, round robin */
+    int ncpu;
+};
+
+void wb_load_job_init(struct wb_load_job *job);
+void wb_load_job_release(struct wb_load_job *job);
+
+/* Reads a job document (an object, unknown keys refused) over what is set. */
+int wb_load_job_read(struct wb_load_job *job, const wb_json *doc, struct wb_err *err) WB_MUST_CHECK;
+/* Sets one field from the text of a flag ("--depth", "16"). WB_NOT_FOUND for an unknown flag. */
+int wb_load_job_flag(struct wb_load_job *job, const char *flag, const char *value,
+                     struct wb_err *err) WB_MUST_CHECK;
+/* Whether a known flag stands alone ("--load"). */
+bool wb_load_job_flag_alone(const char *flag);
+/* Checks all fields together and fills the derived ones. */
+int wb_load_job_check(struct wb_load_job *job, struct wb_err *err) WB_MUST_CHECK;
+
+/* The options part of --help, one line a flag. */
+void wb_load_job_help(struct wb_buf *out);
+/* JSON Schema of the job document; owned by the caller. */
+wb_json *wb_load_job_schema(void);
+/* The job as it was resolved, for the result; owned by the caller. */
+wb_json *wb_load_job_json(const struct wb_load_job *job);
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * Checks of a job as a whole, and the fields that follow from others.
+ */
+#include "runners/load/job.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runners/load/conn.h"
+#include "runners/load/keys.h"
+#include "server/base/buf.h"
+#include "server/base/clock.h"
+#include "server/base/mem.h"
+#include "server/base/units.h"
+
+#define MEMORY_MAX (4LL << 30)
+
+/* Index of text among NULL-ended words; *def when text is NULL. */
+static int find_word(const char *what, const char *text, const char *const *words, int def,
+                     int *out, struct wb_err *err)
+{
+    struct wb_buf list = WB_BUF_INIT(256);
+
+    if (!text) {
+        *out = def;
+        return 0;
+    }
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(words[i], text) == 0) {
+            *out = i;
+            wb_buf_release(&list);
+            return 0;
+        }
+        wb_buf_addf(&list, "%s%s", i ? ", " : "", words[i]);
+    }
+    (void)wb_fail(err, WB_INVALID, "%s: '%s' is not one of: %s", what, text, wb_buf_str(&list));
+    wb_buf_release(&list);
+    return -WB_INVALID;
+}
+
+static int check_model(struct wb_load_job *job, struct wb_err *err)
+{
+    static const char *const models[] = {"closed", "open", NULL};
+    static const char *const laws[] = {"constant", "poisson", NULL};
+    static const char *const policies[] = {"immediate", "capped:N", "drop", NULL};
+    const char *catch_up = job->catch_up_text;
+    int model = 0, law = 0, policy = 0, rc;
+
+    rc = find_word("model", job->model_text, models, job->rate_per_s > 0, &model, err);
+    if (rc < 0)
+        return rc;
+    rc = find_word("arrivals", job->arrivals_text, laws, 0, &law, err);
+    if (rc < 0)
+        return rc;
+    if (catch_up && strncmp(catch_up, "capped:", 7) == 0) {
+        policy = WB_LOAD_CAPPED;
+        rc = wb_parse_real(catch_up + 7, 1, 1000, &job->catch_up_times, err);
+        if (rc < 0)
+            return wb_wrap(err, "catch-up");
+    } else {
+        rc = find_word("catch-up", catch_up, policies, 0, &policy, err);
+        if (rc < 0)
+            return rc;
+        if (policy == WB_LOAD_CAPPED)
+            return wb_fail(err, WB_INVALID, "catch-up: capped needs a number, e.g. capped:2");
+    }
+    job->model = (enum wb_load_model)model;
+    job->arrivals = (enum wb_load_arrivals)law;
+    job->catch_up = (enum wb_load_catch_up)policy;
+    if (job->model == WB_LOAD_OPEN && !(job->rate_per_s > 0))
+        return wb_fail(err, WB_INVALID, "open loop needs a rate (rate_per_s, --rate)");
+    if (job->model == WB_LOAD_OPEN && !(job->rate_per_s >= 0.001 && job->rate_per_s <= 1e8))
+        return wb_fail(err, WB_INVALID, "rate: %g/s is not from 0.001/s to 100M/s",
+                       job->rate_per_s);
+    if (job->depth == 0)
+        job->depth = job->model == WB_LOAD_OPEN ? WB_LOAD_OPEN_DEPTH : 1;
+    return 0;
+}
+
+static int check_data(struct wb_load_job *job, struct wb_err *err)
+{
+    static const char *const choices[] = {"uniform", "sequential", "zipf", NULL};
+    static const char *const contents[] = {"random", "letters", "zeros", NULL};
+    const char *choice = job->key_choice_text;
+    int v = 0, rc;
+
+    job->zipf_exponent = 0.99;
+    if (choice && strncmp(choice, "zipf:", 5) == 0) {
+        v = WB_LOAD_ZIPF;
+        rc = wb_parse_real(choice + 5, 0.01, 10, &job->zipf_exponent, err);
+        if (rc < 0)
+            return wb_wrap(err, "key-choice");
+    } else {
+        rc = find_word("key-choice", choice, choices, 0, &v, err);
+        if (rc < 0)
+            return rc;
+    }
+    job->key_choice = (enum wb_load_key_choice)v;
+    v = 0;
+    rc = find_word("value content", job->content_text, contents, 0, &v, err);
+    if (rc < 0)
+        return rc;
+    job->content = (enum wb_load_content)v;
+    if (job->key_bytes < (int64_t)wb_keys_bytes_min((uint64_t)job->keys))
+        return wb_fail(err, WB_INVALID, "key-bytes: %lld are too few for %lld keys, at least %u",
+                       (long long)job->key_bytes, (long long)job->keys,
+                       wb_keys_bytes_min((uint64_t)job->keys));
+    if (job->load_only)
+        job->load = true;
+    return 0;
+}
+
+/* "get=80,set=20"; the names are checked when the protocol is known. */
+static int check_mix(struct wb_load_job *job, struct wb_err *err)
+{
+    const char *s = job->mix_text ? job->mix_text : "get=100";
+    double total = 0;
+
+    job->nmix = 0;
+    while (*s) {
+        size_t n = strcspn(s, ","), name = strcspn(s, "=,");
+        struct wb_load_mix_part *part = &job->mix[job->nmix];
+        WB_AUTO_FREE char *weight = NULL;
+        int rc;
+        if (job->nmix == WB_LOAD_OPS_MAX)
+            return wb_fail(err, WB_LIMIT, "mix: more than %d operations", WB_LOAD_OPS_MAX);
+        if (name == 0 || name >= sizeof(part->name) || s[name] != '=')
+            return wb_fail(err, WB_INVALID, "mix: '%s' is not NAME=WEIGHT[,NAME=WEIGHT...]",
+                           job->mix_text);
+        memcpy(part->name, s, name);
+        part->name[name] = 0;
+        weight = wb_strndup(s + name + 1, n - name - 1);
+        rc = wb_parse_percent(weight, 0, 1e6, &part->weight, err);
+        if (rc < 0)
+            return wb_wrap(err, "mix: weight of %s", part->name);
+        for (int i = 0; i < job->nmix; i++)
+            if (strcmp(job->mix[i].name, part->name) == 0)
+                return wb_fail(err, WB_INVALID, "mix: '%s' stands there twice", part->name);
+        total += part->weight;
+        job->nmix++;
+        s += n + (s[n] == ',');
+    }
+    if (!(total > 0))
+        return wb_fail(err, WB_INVALID, "mix: at least one weight must be above 0");
+    return 0;
+}
+
+/* The allowed CPUs, or the asked ones after a check that they are allowed. */
+static int check_cpus(struct wb_load_job *job, struct wb_err *err)
+{
+    cpu_set_t allowed;
+    int *asked = NULL, n = 0, rc = 0;
+
+    free(job->cpu);
+    job->cpu = NULL;
+    CPU_ZERO(&allowed);
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+        return wb_fail(err, WB_UNSUPPORTED, "reading the allowed CPUs: more than %d CPUs",
+                       CPU_SETSIZE);
+    if (job->cpus) {
+        rc = wb_parse_cpulist(job->cpus, &asked, &n, err);
+        if (rc < 0)
+            return wb_wrap(err, "cpus");
+    }
+    if (n == 0) {
+        asked = wb_realloc(asked, CPU_SETSIZE, sizeof(*asked));
+        for (int c = 0; c < CPU_SETSIZE; c++)
+            if (CPU_ISSET(c, &allowed))
+                asked[n++] = c;
+    }
+    for (int i = 0; i < n && rc == 0; i++) {
+        if (asked[i] < CPU_SETSIZE && CPU_ISSET(asked[i], &allowed))
+            continue;
+        rc = wb_fail(err, WB_INVALID, "cpus: CPU %d is not one this process may use", asked[i]);
+    }
+    if (rc < 0) {
+        free(asked);
+        return rc;
+    }
+    job->cpu = asked;
+    job->ncpu = n;
+    return 0;
+}
+
+static int check_part(struct wb_load_job *job, struct wb_err *err)
+{
+    const char *slash = job->part_text ? strchr(job->part_text, '/') : NULL;
+    int64_t part = 1, parts = 1;
+
+    if (job->part_text) {
+        WB_AUTO_FREE char *left =
+            slash ? wb_strndup(job->part_text, (size_t)(slash - job->part_text)) : NULL;
+        if (!slash || wb_parse_int(slash + 1, 1, 1024, &parts, NULL) < 0 ||
+            wb_parse_int(left, 1, parts, &part, NULL) < 0)
+            return wb_fail(err, WB_INVALID,
+                           "part: '%s' is not h/H with h from 1 to H and H at most 1024",
+                           job->part_text);
+    }
+    job->part = part - 1;
+    job->parts = parts;
+    job->start_unix_ms = 0;
+    if (job->start_at && wb_parse_time(job->start_at, &job->start_unix_ms, err) < 0)
+        return wb_wrap(err, "start-at");
+    return 0;
+}
+
+int wb_load_job_check(struct wb_load_job *job, struct wb_err *err)
+{
+    int64_t memory;
+    int rc;
+
+    if (!job->target)
+        return wb_fail(err, WB_INVALID, "no target: give an address like resp://127.0.0.1:6379");
+    if (job->connections < job->threads)
+        return wb_fail(err, WB_INVALID, "connections: %lld are too few for %lld threads",
+                       (long long)job->connections, (long long)job->threads);
+    rc = check_model(job, err);
+    if (rc == 0)
+        rc = check_data(job, err);
+    if (rc == 0)
+        rc = check_mix(job, err);
+    if (rc == 0)
+        rc = check_part(job, err);
+    if (rc == 0)
+        rc = check_cpus(job, err);
+    if (rc < 0)
+        return rc;
+    memory = job->connections * wb_conn_memory(job);
+    if (memory > MEMORY_MAX)
+        return wb_fail(err, WB_LIMIT,
+                       "connections x depth x value size would need %lld MiB of buffers, the "
+                       "bound is %lld MiB: lower one of them",
+                       (long long)(memory >> 20), MEMORY_MAX >> 20);
+    return 0;
+}
+
+static const char *or_text(const char *s, const char *dflt)
+{
+    return s ? s : dflt;
+}
+
+wb_json *wb_load_job_json(const struct wb_load_job *job)
+{
+    wb_json *j = wb_json_object(), *mix = wb_json_object();
+    bool open = job->model == WB_LOAD_OPEN;
+
+    for (int i = 0; i < job->nmix; i++)
+        wb_json_set_real(mix, job->mix[i].name, job->mix[i].weight);
+    wb_json_set_str(j, "target", job->target);
+    wb_json_set_int(j, "threads", job->threads);
+    wb_json_set_str(j, "cpus", job->cpus);
+    wb_json_set_int(j, "connections", job->connections);
+    wb_json_set_int(j, "depth", job->depth);
+    wb_json_set_int(j, "keys", job->keys);
+    wb_json_set_int(j, "key_bytes", job->key_bytes);
+    wb_json_set_str(j, "key_choice", or_text(job->key_choice_text, "uniform"));
+    wb_json_set_int(j, "value_bytes", job->value_bytes);
+    wb_json_set_str(j, "value_content", or_text(job->content_text, "random"));
+    wb_json_set(j, "mix", mix);
+    wb_json_set(j, "rate_per_s", open ? wb_json_real(job->rate_per_s) : wb_json_null());
+    wb_json_set_str(j, "arrivals", open ? or_text(job->arrivals_text, "constant") : NULL);
+    wb_json_set_str(j, "catch_up", open ? or_text(job->catch_up_text, "immediate") : NULL);
+    wb_json_set_real(j, "timeout_ms", (double)job->timeout_ns / WB_MS);
+    wb_json_set_real(j, "warm_up_s", (double)job->warm_up_ns / WB_SEC);
+    wb_json_set(j, "for_s", job->ops ? wb_json_null() : wb_json_real((double)job->for_ns / WB_SEC));
+    wb_json_set(j, "ops", job->ops ? wb_json_int(job->ops) : wb_json_null());
+    wb_json_set_bool(j, "load", job->load);
+    wb_json_set_bool(j, "load_only", job->load_only);
+    wb_json_set_real(j, "verify", job->verify_share);
+    wb_json_set_str(j, "part", or_text(job->part_text, "1/1"));
+    wb_json_set_real(j, "interval_s", (double)job->interval_ns / WB_SEC);
+    return j;
+}

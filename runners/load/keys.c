@@ -1,0 +1,111 @@
+#include "runners/load/keys.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "server/base/rng.h"
+
+uint32_t wb_keys_bytes_min(uint64_t n)
+{
+    uint32_t digits = 1;
+
+    for (uint64_t last = n > 0 ? n - 1 : 0; last >= 10; last /= 10)
+        digits++;
+    return digits + 1;
+}
+
+/* Integral of x^-s from 1, the hat of the Zipf law, and its inverse. expm1 and log1p keep the
+ * neighbourhood of s = 1 exact. */
+static double hat(double s, double x)
+{
+    double l = log(x), e = (1 - s) * l;
+
+    return fabs(e) > 1e-8 ? expm1(e) / (1 - s) : l * (1 + e / 2);
+}
+
+static double hat_inverse(double s, double y)
+{
+    double e = y * (1 - s);
+
+    if (e < -1)
+        e = -1;
+    return exp(fabs(e) > 1e-8 ? log1p(e) / (1 - s) : y * (1 - e / 2));
+}
+
+void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job)
+{
+    double s = job->zipf_exponent;
+    unsigned bits = 0;
+
+    *k = (struct wb_keys){.choice = job->key_choice,
+                          .n = (uint64_t)job->keys,
+                          .seed = wb_mix64((uint64_t)job->seed, 'k'),
+                          .bytes = (uint32_t)job->key_bytes,
+                          .exponent = s};
+    k->h_first = hat(s, 1.5) - 1;
+    k->h_last = hat(s, (double)k->n + 0.5);
+    k->shift = 2 - hat_inverse(s, hat(s, 2.5) - pow(2, -s));
+    while (bits < 64 && ((uint64_t)1 << bits) < k->n)
+        bits++;
+    k->half_bits = bits < 2 ? 1 : (bits + 1) / 2;
+}
+
+uint64_t wb_keys_scatter(const struct wb_keys *k, uint64_t rank)
+{
+    uint64_t mask = ((uint64_t)1 << k->half_bits) - 1;
+
+    if (k->n < 2)
+        return 0;
+    do { /* at most 4 times as wide as n: on average fewer than 4 walks */
+        uint64_t left = rank >> k->half_bits, right = rank & mask;
+        for (uint64_t round = 0; round < 4; round++) {
+            uint64_t next = left ^ (wb_keys_hash(k->seed + round, right) & mask);
+            left = right;
+            right = next;
+        }
+        rank = left << k->half_bits | right;
+    } while (rank >= k->n);
+    return rank;
+}
+
+uint64_t wb_keys_zipf(const struct wb_keys *k, uint64_t index)
+{
+    uint64_t state = wb_keys_hash(k->seed, index);
+
+    for (uint64_t attempt = 0;; attempt++) {
+        double u = (double)(wb_keys_hash(state, attempt) >> 11) * 0x1p-53;
+        double y = k->h_last + u * (k->h_first - k->h_last);
+        double x = hat_inverse(k->exponent, y);
+        double rank = floor(x + 0.5);
+        if (rank < 1)
+            rank = 1;
+        if (rank > (double)k->n)
+            rank = (double)k->n;
+        if (rank - x <= k->shift ||
+            y >= hat(k->exponent, rank + 0.5) - exp(-log(rank) * k->exponent))
+            return wb_keys_scatter(k, (uint64_t)rank - 1);
+    }
+}
+
+void wb_keys_text(const struct wb_keys *k, uint64_t key, char *out)
+{
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    char *p = out + k->bytes;
+
+    for (; key >= 100; key /= 100) {
+        p -= 2;
+        memcpy(p, pairs + key % 100 * 2, 2);
+    }
+    if (key >= 10) {
+        p -= 2;
+        memcpy(p, pairs + key * 2, 2);
+    } else {
+        *--p = (char)('0' + key);
+    }
+    if (p > out + 1)
+        memset(out + 1, '0', (size_t)(p - out - 1));
+    out[0] = 'k';
+}

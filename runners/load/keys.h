@@ -1,0 +1,56 @@
+/*
+ * Which key an operation uses: a pure function of (law, seed, index of the operation), so that
+ * threads and hosts need no shared state and a run can be repeated.
+ */
+#ifndef WB_LOAD_KEYS_H
+#define WB_LOAD_KEYS_H
+
+#include <stdint.h>
+
+#include "runners/load/job.h"
+
+#define WB_KEY_BYTES_MAX 1024
+
+struct wb_keys {
+    enum wb_load_key_choice choice;
+    uint64_t n; /* key space 0..n-1 */
+    uint64_t seed;
+    uint32_t bytes; /* of the key's text */
+    /* Zipf by rejection-inversion (Hörmann and Derflinger 1996): constants of the hat. */
+    double exponent, h_first, h_last, shift;
+    /* Scatters Zipf ranks over the key space: a Feistel permutation of `half_bits` twice. */
+    unsigned half_bits;
+};
+
+/* Fewest bytes that hold every key of a space of n. */
+uint32_t wb_keys_bytes_min(uint64_t n);
+/* bytes >= wb_keys_bytes_min(n), <= WB_KEY_BYTES_MAX. */
+void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job);
+
+uint64_t wb_keys_zipf(const struct wb_keys *k, uint64_t index); /* the slow laws */
+/* A bijection of 0..n-1. */
+uint64_t wb_keys_scatter(const struct wb_keys *k, uint64_t rank);
+/* 64 random bits for an index; one multiply-xor hash, inlined for the hot path. */
+static inline uint64_t wb_keys_hash(uint64_t seed, uint64_t index)
+{
+    uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+/* Key of operation `index`. */
+static inline uint64_t wb_keys_at(const struct wb_keys *k, uint64_t index)
+{
+    if (k->choice == WB_LOAD_UNIFORM)
+        return (uint64_t)(((unsigned __int128)wb_keys_hash(k->seed, index) * k->n) >> 64);
+    if (k->choice == WB_LOAD_SEQUENTIAL)
+        return index % k->n;
+    return wb_keys_zipf(k, index);
+}
+
+/* Writes the text of a key: 'k' and the number, zero-padded to `bytes`. */
+void wb_keys_text(const struct wb_keys *k, uint64_t key, char *out);
+
+#endif

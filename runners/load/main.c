@@ -1,0 +1,255 @@
+/*
+ * wb-load: one load run from flags or a job document to a result document.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runners/load/report.h"
+#include "server/base/file.h"
+#include "server/base/mem.h"
+
+#define JOB_TEXT_MAX (1u << 20)
+
+enum exit_code {
+    EXIT_VALID = 0,
+    EXIT_USAGE = 2,
+    EXIT_NO_CONNECTION = 3,
+    EXIT_NOT_VALID = 4,
+    EXIT_INTERNAL = 5,
+    EXIT_INTERRUPTED = 130
+};
+
+static void put(FILE *to, const struct wb_buf *text)
+{
+    fputs(wb_buf_str(text), to);
+    fflush(to);
+}
+
+static void complain(const struct wb_err *err)
+{
+    char text[2 * WB_ERR_TEXT_MAX];
+
+    fprintf(stderr, "wb-load: %s\n", wb_err_text(err, text, sizeof(text)));
+}
+
+static void print_help(void)
+{
+    struct wb_buf b = WB_BUF_INIT(1 << 16);
+
+    wb_buf_adds(&b, "Usage: wb-load [OPTIONS] TARGET\n"
+                    "Puts load on a database and says whether the numbers may be believed.\n"
+                    "TARGET is");
+    for (size_t i = 0; wb_protocols()[i]; i++)
+        wb_buf_addf(&b, "%s %s://%s", i ? "," : "", wb_protocols()[i]->name,
+                    wb_protocols()[i]->no_socket ? "" : "HOST:PORT[,HOST:PORT...]");
+    wb_buf_adds(&b, "\n\n");
+    wb_load_job_help(&b);
+    wb_buf_adds(&b, "  --job FILE           the same from a JSON document, - is stdin\n"
+                    "  --schema             JSON Schemas of job and result\n"
+                    "Exit: 0 valid, 2 usage, 3 no connection, 4 not valid, 5 internal,\n"
+                    "130 interrupted (the result is complete up to there).\n");
+    put(stdout, &b);
+    wb_buf_release(&b);
+}
+
+static void print_schema(void)
+{
+    struct wb_buf b = WB_BUF_INIT(1 << 20);
+    wb_json *both = wb_json_object();
+
+    wb_json_set(both, "job", wb_load_job_schema());
+    wb_json_set(both, "result", wb_load_report_schema());
+    wb_json_pretty(both, &b);
+    put(stdout, &b);
+    wb_json_free(both);
+    wb_buf_release(&b);
+}
+
+static int read_stdin(struct wb_buf *out, struct wb_err *err)
+{
+    for (;;) {
+        char *room = wb_buf_room(out, 65536);
+        ssize_t n;
+        if (!room)
+            return wb_buf_check(out, "job on stdin", err);
+        n = read(STDIN_FILENO, room, 65536);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return wb_fail_sys(err, errno, "reading the job from stdin");
+        if (n == 0)
+            return 0;
+        wb_buf_commit(out, (size_t)n);
+    }
+}
+
+static int read_job(struct wb_load_job *job, const char *path, struct wb_err *err)
+{
+    wb_json *doc = NULL;
+    struct wb_buf text = WB_BUF_INIT(JOB_TEXT_MAX);
+    int rc;
+
+    if (strcmp(path, "-") == 0) {
+        rc = read_stdin(&text, err);
+        if (rc == 0)
+            rc = wb_json_parse(wb_buf_str(&text), text.len, &doc, err);
+        if (rc < 0)
+            (void)wb_wrap(err, "job on stdin");
+    } else {
+        rc = wb_json_read_file(path, JOB_TEXT_MAX, &doc, err);
+    }
+    if (rc == 0)
+        rc = wb_load_job_read(job, doc, err);
+    wb_json_free(doc);
+    wb_buf_release(&text);
+    return rc;
+}
+
+/* Returns 1 when the program is to end well (--help and the like), 0 to go on. */
+static int read_arguments(struct wb_load_job *job, int argc, char **argv, struct wb_err *err)
+{
+    bool target = false;
+
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *eq = strchr(a, '='), *value;
+        WB_AUTO_FREE char *flag = NULL;
+        int rc;
+        if (strcmp(a, "--help") == 0 || strcmp(a, "-h") == 0) {
+            print_help();
+            return 1;
+        }
+        if (strcmp(a, "--version") == 0) {
+            puts("wb-load " WB_VERSION);
+            return 1;
+        }
+        if (strcmp(a, "--schema") == 0) {
+            print_schema();
+            return 1;
+        }
+        if (a[0] != '-') {
+            if (target)
+                return wb_fail(err, WB_INVALID, "more than one target: '%s'", a);
+            target = true;
+            rc = wb_load_job_flag(job, "target", a, err);
+            if (rc < 0)
+                return rc;
+            continue;
+        }
+        eq = a[1] == '-' ? eq : NULL;
+        flag = eq ? wb_strndup(a, (size_t)(eq - a)) : wb_strdup(a);
+        value = eq ? eq + 1 : NULL;
+        if (wb_load_job_flag_alone(flag))
+            value = value ? value : "";
+        else if (!value && i + 1 < argc)
+            value = argv[++i];
+        if (!value)
+            return wb_fail(err, WB_INVALID, "option %s needs a value (see wb-load --help)", flag);
+        rc = strcmp(flag, "--job") == 0 ? read_job(job, value, err)
+                                        : wb_load_job_flag(job, flag, value, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int exit_code(const struct wb_load_outcome *o, const char *verdict)
+{
+    switch (o->end) {
+    case WB_LOAD_NO_CONNECTION:
+        return EXIT_NO_CONNECTION;
+    case WB_LOAD_INTERRUPTED:
+        return EXIT_INTERRUPTED;
+    case WB_LOAD_BROKEN:
+        return EXIT_INTERNAL;
+    case WB_LOAD_DONE:
+        break;
+    }
+    if (strcmp(verdict, "valid") == 0)
+        return EXIT_VALID;
+    return strcmp(verdict, "server-bound") == 0 && o->job->model == WB_LOAD_CLOSED ? EXIT_VALID
+                                                                                   : EXIT_NOT_VALID;
+}
+
+static int finish(const struct wb_load_job *job, const struct wb_load_outcome *o,
+                  struct wb_err *err)
+{
+    struct wb_buf text = WB_BUF_INIT(1 << 20);
+    const char *verdict = NULL;
+    wb_json *result = wb_load_report(o, &verdict);
+    bool json_on_stdout = job->output && strcmp(job->output, "-") == 0;
+    int rc = 0;
+
+    if (job->output)
+        rc = wb_load_report_write(result, job->output, err);
+    if (!job->quiet) {
+        wb_load_report_text(result, &text);
+        put(json_on_stdout ? stderr : stdout, &text);
+    }
+    wb_buf_release(&text);
+    wb_json_free(result);
+    if (rc < 0) {
+        complain(err);
+        return EXIT_INTERNAL;
+    }
+    return exit_code(o, verdict);
+}
+
+static int run(const struct wb_load_job *job, const struct wb_cancel *cancel)
+{
+    struct wb_load_outcome outcome;
+    struct wb_load_watch watch;
+    struct wb_load_live *live = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    int rc = wb_load_live_open(job, &live, &err), code;
+
+    if (rc < 0) {
+        complain(&err);
+        return EXIT_INTERNAL;
+    }
+    wb_load_live_watch(live, &watch);
+    rc = wb_load_run(job, cancel, &watch, &outcome, &err);
+    if (rc < 0) {
+        complain(&err);
+        wb_load_live_free(live);
+        return rc == -WB_INVALID || rc == -WB_LIMIT ? EXIT_USAGE
+               : rc == -WB_UNAVAILABLE              ? EXIT_NO_CONNECTION
+                                                    : EXIT_INTERNAL;
+    }
+    rc = wb_load_live_close(live, &err);
+    if (rc < 0)
+        complain(&err);
+    code = finish(job, &outcome, &err);
+    if (outcome.end == WB_LOAD_BROKEN)
+        _exit(code); /* a thread may hang: nothing of it can be taken down */
+    wb_load_outcome_release(&outcome);
+    return rc < 0 ? EXIT_INTERNAL : code;
+}
+
+int main(int argc, char **argv)
+{
+    struct wb_load_job job;
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_cancel *cancel = wb_cancel_new();
+    int rc, code = EXIT_USAGE;
+
+    wb_load_job_init(&job);
+    rc = read_arguments(&job, argc, argv, &err);
+    if (rc == 1) {
+        code = EXIT_VALID;
+    } else {
+        if (rc == 0)
+            rc = wb_load_job_check(&job, &err);
+        if (rc == 0)
+            rc = wb_cancel_on_signals(cancel, &err);
+        if (rc < 0)
+            complain(&err);
+        else
+            code = run(&job, cancel);
+    }
+    wb_load_job_release(&job);
+    wb_cancel_free(cancel);
+    return code;
+}

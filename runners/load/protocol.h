@@ -1,0 +1,58 @@
+/*
+ * A load protocol: how requests are written and replies are read. The table is constant; what a
+ * run needs is in a context made by setup, what a connection needs in conn_size zeroed bytes.
+ * To add one: a file in protocols/ and a row in protocols.c; the smallest is protocols/null.c.
+ */
+#ifndef WB_LOAD_PROTOCOL_H
+#define WB_LOAD_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runners/load/keys.h"
+#include "runners/load/values.h"
+#include "server/base/err.h"
+
+struct wb_conn;
+struct wb_worker;
+
+/* What the run writes and reads; outlives the protocol's context. */
+struct wb_load_data {
+    struct wb_keys keys;
+    struct wb_values values;
+};
+
+struct wb_protocol {
+    const char *name; /* also the scheme of its addresses */
+    const char *summary;
+    uint16_t port;             /* when an address has none */
+    bool no_socket;            /* what is written comes straight back to feed */
+    const char *const *ops;    /* names of its operations, NULL-ended, at most WB_LOAD_OPS_MAX */
+    uint8_t write_op, read_op; /* which of them writes and reads one row */
+    size_t conn_size;          /* bytes of state per connection */
+
+    /* Once per run, before any connection. May allocate, may not block on a network. */
+    int (*setup)(const struct wb_load_data *data, void **context, struct wb_err *err);
+    void (*end)(void *context); /* once; NULL is fine */
+    /* Most bytes one request can take. */
+    size_t (*request_max)(const void *context);
+    /* A connection was made (again): forget half-read replies. */
+    void (*reset)(void *context, void *conn_state);
+    /* Hot. Writes one request at out (request_max bytes of room), returns its end. Cannot fail,
+     * does not allocate. */
+    char *(*build)(const void *context, uint8_t op, uint64_t key, char *out);
+    /* Hot. Takes n received bytes, calls wb_worker_reply once per reply in the order of the
+     * requests. Keeps what it needs of a cut reply in its state; data is not valid afterwards.
+     * Returns 0, or -1 when the peer broke the protocol (the connection is then closed). */
+    int (*feed)(void *context, struct wb_worker *w, struct wb_conn *c, const char *data, size_t n);
+};
+
+/* By scheme, of n characters; NULL when there is none. */
+const struct wb_protocol *wb_protocol_find(const char *scheme, size_t n);
+/* All protocols, NULL-ended. */
+const struct wb_protocol *const *wb_protocols(void);
+
+extern const struct wb_protocol wb_protocol_resp, wb_protocol_null;
+
+#endif

@@ -1,0 +1,18 @@
+#include "runners/load/protocol.h"
+
+#include <string.h>
+
+static const struct wb_protocol *const table[] = {&wb_protocol_resp, &wb_protocol_null, NULL};
+
+const struct wb_protocol *const *wb_protocols(void)
+{
+    return table;
+}
+
+const struct wb_protocol *wb_protocol_find(const char *scheme, size_t n)
+{
+    for (size_t i = 0; table[i]; i++)
+        if (strlen(table[i]->name) == n && memcmp(table[i]->name, scheme, n) == 0)
+            return table[i];
+    return NULL;
+}

@@ -1,0 +1,131 @@
+#include "runners/load/stats.h"
+
+#include <stdlib.h>
+
+#include "server/base/mem.h"
+
+const char *wb_reply_name(enum wb_reply r)
+{
+    static const char *const names[WB_REPLIES] = {
+        [WB_REPLY_OK] = "ok",
+        [WB_REPLY_MISS] = "miss",
+        [WB_REPLY_TIMEOUT] = "timeout",
+        [WB_REPLY_CLOSED] = "closed",
+        [WB_REPLY_PROTOCOL] = "protocol",
+        [WB_REPLY_SERVER] = "server",
+        [WB_REPLY_MISMATCH] = "mismatch",
+    };
+    return (unsigned)r < WB_REPLIES ? names[r] : "unknown";
+}
+
+void wb_stats_init(struct wb_stats *s, int nops)
+{
+    *s = (struct wb_stats){.nops = nops};
+    for (int p = 0; p < WB_PHASES; p++) {
+        struct wb_phase_stats *ph = &s->phase[p];
+        ph->op = wb_calloc((size_t)nops, sizeof(*ph->op));
+        for (int i = 0; i < nops; i++) {
+            wb_hist_init_ns(&ph->op[i].service);
+            wb_hist_init_ns(&ph->op[i].response);
+            wb_hist_init_ns(&ph->op[i].lag);
+        }
+        wb_hist_init_ns(&ph->failed);
+        wb_hist_init_ns(&ph->own_lag);
+    }
+}
+
+void wb_stats_release(struct wb_stats *s)
+{
+    for (int p = 0; p < WB_PHASES; p++) {
+        struct wb_phase_stats *ph = &s->phase[p];
+        for (int i = 0; ph->op && i < s->nops; i++) {
+            wb_hist_release(&ph->op[i].service);
+            wb_hist_release(&ph->op[i].response);
+            wb_hist_release(&ph->op[i].lag);
+        }
+        free(ph->op);
+        ph->op = NULL;
+        wb_hist_release(&ph->failed);
+        wb_hist_release(&ph->own_lag);
+    }
+}
+
+static void op_clear(struct wb_op_stats *o)
+{
+    o->issued = o->ok = o->misses = o->failed = o->censored = 0;
+    wb_hist_clear(&o->service);
+    wb_hist_clear(&o->response);
+    wb_hist_clear(&o->lag);
+}
+
+void wb_stats_clear(struct wb_stats *s)
+{
+    for (int p = 0; p < WB_PHASES; p++) {
+        struct wb_phase_stats *ph = &s->phase[p];
+        for (int i = 0; i < s->nops; i++)
+            op_clear(&ph->op[i]);
+        for (int r = 0; r < WB_REPLIES; r++)
+            ph->errors[r] = 0;
+        ph->dropped = ph->cap_waits = ph->late = ph->verified = ph->done_in_window = 0;
+        wb_hist_clear(&ph->failed);
+        wb_hist_clear(&ph->own_lag);
+    }
+    s->sends = s->receives = s->bytes_out = s->bytes_in = 0;
+    s->reconnects = s->connect_failures = s->turns = 0;
+    s->longest_turn_ns = 0;
+}
+
+static void op_add(struct wb_op_stats *d, const struct wb_op_stats *s)
+{
+    d->issued += s->issued;
+    d->ok += s->ok;
+    d->misses += s->misses;
+    d->failed += s->failed;
+    d->censored += s->censored;
+    wb_hist_add(&d->service, &s->service);
+    wb_hist_add(&d->response, &s->response);
+    wb_hist_add(&d->lag, &s->lag);
+}
+
+void wb_stats_add(struct wb_stats *dst, const struct wb_stats *src)
+{
+    for (int p = 0; p < WB_PHASES; p++) {
+        struct wb_phase_stats *d = &dst->phase[p];
+        const struct wb_phase_stats *s = &src->phase[p];
+        for (int i = 0; i < dst->nops; i++)
+            op_add(&d->op[i], &s->op[i]);
+        for (int r = 0; r < WB_REPLIES; r++)
+            d->errors[r] += s->errors[r];
+        d->dropped += s->dropped;
+        d->cap_waits += s->cap_waits;
+        d->late += s->late;
+        d->verified += s->verified;
+        d->done_in_window += s->done_in_window;
+        wb_hist_add(&d->failed, &s->failed);
+        wb_hist_add(&d->own_lag, &s->own_lag);
+    }
+    dst->sends += src->sends;
+    dst->receives += src->receives;
+    dst->bytes_out += src->bytes_out;
+    dst->bytes_in += src->bytes_in;
+    dst->reconnects += src->reconnects;
+    dst->connect_failures += src->connect_failures;
+    dst->turns += src->turns;
+    if (src->longest_turn_ns > dst->longest_turn_ns)
+        dst->longest_turn_ns = src->longest_turn_ns;
+}
+
+struct wb_phase_sum wb_phase_total(const struct wb_stats *s, enum wb_load_phase phase)
+{
+    const struct wb_phase_stats *ph = &s->phase[phase];
+    struct wb_phase_sum t = {.dropped = ph->dropped};
+
+    for (int i = 0; i < s->nops; i++) {
+        t.issued += ph->op[i].issued;
+        t.ok += ph->op[i].ok;
+        t.misses += ph->op[i].misses;
+        t.failed += ph->op[i].failed;
+        t.censored += ph->op[i].censored;
+    }
+    return t;
+}

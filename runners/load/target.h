@@ -1,0 +1,29 @@
+/*
+ * Where load goes: "scheme://host:port[,host:port...]", resolved once before the run.
+ */
+#ifndef WB_LOAD_TARGET_H
+#define WB_LOAD_TARGET_H
+
+#include <sys/socket.h>
+
+#include "runners/load/protocol.h"
+
+#define WB_TARGETS_MAX 1024
+
+struct wb_target_addr {
+    struct sockaddr_storage addr;
+    socklen_t len;
+    char *name; /* "host:port" as given */
+};
+
+struct wb_target {
+    const struct wb_protocol *protocol;
+    struct wb_target_addr *addr;
+    size_t n;
+};
+
+/* Parses and resolves. WB_INVALID names what is wrong, WB_UNAVAILABLE a name without address. */
+int wb_target_parse(const char *text, struct wb_target *out, struct wb_err *err) WB_MUST_CHECK;
+void wb_target_release(struct wb_target *t);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * May the numbers be believed, and what was the limit: one word and the reasons, each with its
+ * evidence. The limits are one table in verdict.c.
+ */
+#ifndef WB_LOAD_VERDICT_H
+#define WB_LOAD_VERDICT_H
+
+#include "runners/load/run.h"
+
+/* Fills *reasons (array, owned by the caller) and returns the word: "valid", "server-bound",
+ * "client-bound", "one-thread-bound", "network-bound", "noisy" or "failed". Static text. */
+const char *wb_load_verdict(const struct wb_load_outcome *o, wb_json **reasons);
+
+/* achieved / (connections x depth / mean service): 1 when Little's law holds. -1: not known. */
+double wb_load_little_ratio(const struct wb_load_outcome *o);
+/* Successes completed inside the window per second; 0 without a window. */
+double wb_load_achieved(const struct wb_load_outcome *o);
+/* p50 and the like over all operations of a phase: merges into a fresh histogram that the caller
+ * releases. which: 0 service, 1 response, 2 lag. */
+void wb_load_merged(const struct wb_stats *s, enum wb_load_phase phase, int which,
+                    struct wb_hist *out);
+
+#endif
