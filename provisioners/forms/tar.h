@@ -17,7 +17,7 @@
 #define WB_TAR_BLOCK 512
 #define WB_TAR_MEMBERS_MAX 200000
 #define WB_TAR_PATH_MAX 4096
-#define WB_TAR_DEPTH_MAX 64
+#define WB_TAR_DEPTH_MAX 48 /* less than wb_remove_tree takes */
 
 /* Where written bytes go; < 0 after setting err ends the writing with it. */
 typedef int (*wb_tar_sink_fn)(void *arg, const void *data, size_t n, struct wb_err *err);
