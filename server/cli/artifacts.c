@@ -14,7 +14,7 @@ struct options {
 static const struct wb_opt opts[] = {
     {"version", 0, WB_OPT_TEXT, offsetof(struct options, version), "V", 0, 0,
      "only this version of the recipe"},
-    {NULL},
+    {.name = NULL},
 };
 
 enum action { FETCH, LIST, VERIFY };
@@ -144,11 +144,11 @@ static int do_versions(const struct wb_cli *cli, const struct wb_recipe *r, cons
         if (version && strcmp(version, v->version) != 0)
             continue;
         if (look(cli, r, v, what, cancel, &row) < 0 && !first.code)
-            first = row.err;
+            first = row.err; /* reported at the end; the others at once */
+        else if (row.err.code == WB_CORRUPT && !cli->json)
+            fprintf(stderr, "artifacts: %s %s: %s\n", r->name, v->version, row.err.root);
         wb_json_push(items, row_json(v, &row));
         table_rows(t, v, &row);
-        if (row.err.code == WB_CORRUPT && !cli->json)
-            fprintf(stderr, "artifacts: %s %s: %s\n", r->name, v->version, row.err.root);
         wb_bits_info_release(&row.info);
         if (first.code == WB_CANCELLED)
             break;
