@@ -197,6 +197,14 @@ static int distance(const char *a, const char *b)
     return d[la % 3][lb];
 }
 
+/* Whether one of two words of some length is the start of the other: "memory", "memory_min". */
+static bool is_start(const char *a, const char *b)
+{
+    size_t n = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+
+    return n >= 3 && strncasecmp(a, b, n) == 0;
+}
+
 char *wb_did_you_mean(const char *word, const char *const *words)
 {
     const char *best = NULL;
@@ -212,6 +220,8 @@ char *wb_did_you_mean(const char *word, const char *const *words)
         if (longer < (int)strlen(word))
             longer = (int)strlen(word);
         d = distance(word, *words);
+        if (is_start(word, *words) && d > longer / 3)
+            d = longer / 3;
         /* A third of the letters may differ, so that three-letter words do not match at random. */
         if (d <= (longer + 1) / 3 && d < longer && d < best_d) {
             best = *words;

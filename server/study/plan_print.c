@@ -138,19 +138,21 @@ static void print_contrasts(const struct wb_plan *plan, int width, struct wb_buf
     wb_table_print(t, width, out);
     wb_table_free(t);
     if (others > 0)
-        wb_buf_addf(out, "and %zu row%s for the other metrics, beside the family that is tested\n",
-                    others, others == 1 ? "" : "s");
+        wb_buf_addf(out, "and %zu row%s for the other metrics\n", others, others == 1 ? "" : "s");
 }
 
-/* Words separated by `glue`, wrapped at width with the given indent. */
+/* Adds text behind a blank, or on a new line with the same indent when it does not fit. */
 static void add_wrapped(struct wb_buf *out, const char *text, size_t indent, size_t width,
                         size_t *column)
 {
     size_t n = strlen(text);
 
-    if (*column > indent && *column + n > width) {
+    if (*column > indent && *column + 1 + n > width) {
         wb_buf_addf(out, "\n%*s", (int)indent, "");
         *column = indent;
+    } else if (*column > indent) {
+        wb_buf_addc(out, ' ');
+        ++*column;
     }
     wb_buf_adds(out, text);
     *column += n;
@@ -169,11 +171,11 @@ static void print_order(const struct wb_plan *plan, size_t width, struct wb_buf 
         for (size_t i = 0; i < plan->narms; i++) {
             int arm = plan->order[(size_t)r * plan->narms + i];
             WB_AUTO_FREE char *text =
-                wb_strf("%s%s", plan->arms[arm].label, i + 1 < plan->narms ? ", " : "");
+                wb_strf("%s%s", plan->arms[arm].label, i + 1 < plan->narms ? "," : "");
 
             add_wrapped(out, text, 6, width, &column);
         }
-        wb_buf_adds(out, "\n");
+        wb_buf_addc(out, '\n');
     }
     if (shown < plan->rounds)
         wb_buf_addf(out, "      and %d more rounds\n", plan->rounds - shown);
@@ -181,24 +183,15 @@ static void print_order(const struct wb_plan *plan, size_t width, struct wb_buf 
 
 static void add_sentence(struct wb_buf *out, const char *head, const char *text, size_t width)
 {
-    size_t indent = 11, column = indent;
-    const char *word = text;
+    size_t column = 11;
 
     wb_buf_addf(out, "%-11s", head);
-    while (*word) {
-        size_t n = strcspn(word, " ");
-        WB_AUTO_FREE char *one = wb_strndup(word, n);
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        WB_AUTO_FREE char *word = wb_strndup(text, n);
 
-        if (column > indent && column + 1 + n > width) {
-            wb_buf_addf(out, "\n%*s", (int)indent, "");
-            column = indent;
-        } else if (column > indent) {
-            wb_buf_addc(out, ' ');
-            column++;
-        }
-        wb_buf_adds(out, one);
-        column += n;
-        word += n + strspn(word + n, " ");
+        add_wrapped(out, word, 11, width, &column);
+        text += n + strspn(text + n, " ");
     }
     wb_buf_addc(out, '\n');
 }

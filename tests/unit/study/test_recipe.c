@@ -1,0 +1,356 @@
+/* Recipes: what is read, what is refused, values of parameters, digests. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/study/recipe.h"
+
+static const char good[] =
+    "name: toy\n"
+    "revision: \"1\"\n"
+    "summary: a toy\n"
+    "protocol: resp\n"
+    "port: 6379\n"
+    "memory_min: 64MiB\n"
+    "topologies: [single]\n"
+    "versions:\n"
+    "  - {version: 3.10, source: distribution, packages: [toy]}\n"
+    "start: {argv: [\"{prefix}/toyd\"]}\n"
+    "parameters:\n"
+    "  - {name: hz, type: int, default: 10, min: 1, max: 500, help: ticks}\n";
+
+/* A folder "<tmp>/toy" that is a recipe. */
+struct folder {
+    char *tmp, *dir;
+};
+
+static void put(const struct folder *f, const char *name, const char *text, mode_t mode)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/%s", f->dir, name);
+    struct wb_err err = WB_ERR_INIT;
+
+    assert_int_equal(wb_file_put(path, text, strlen(text), &err), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void make(struct folder *f)
+{
+    struct wb_err err = WB_ERR_INIT;
+    char name[] = "/tmp/wb-test-recipe-XXXXXX";
+
+    assert_non_null(mkdtemp(name));
+    f->tmp = wb_strdup(name);
+    f->dir = wb_strf("%s/toy", name);
+    WB_AUTO_FREE char *steps = wb_strf("%s/steps", f->dir);
+    WB_AUTO_FREE char *studies = wb_strf("%s/studies", f->dir);
+
+    assert_int_equal(wb_mkdir_all(steps, 0755, &err), 0);
+    assert_int_equal(wb_mkdir_all(studies, 0755, &err), 0);
+    put(f, "recipe.yaml", good, 0644);
+    put(f, "steps/ready", "#!/bin/sh\n", 0755);
+    put(f, "steps/probe", "#!/bin/sh\n", 0755);
+}
+
+static void drop(struct folder *f)
+{
+    struct wb_err err = WB_ERR_INIT;
+
+    assert_int_equal(wb_remove_tree(f->tmp, &err), 0);
+    free(f->tmp);
+    free(f->dir);
+}
+
+static struct wb_recipe *read_good(const char *dir)
+{
+    struct wb_problems p = {0};
+    struct wb_recipe *r = wb_recipe_read(dir, &p);
+
+    if (!r)
+        fail_msg("%s: %s", dir, p.v[0].message);
+    assert_int_equal(p.n, 0);
+    return r;
+}
+
+static void test_toy(void **state)
+{
+    struct wb_recipe *r = read_good("tests/data/recipes/toy");
+
+    assert_true(r->dir[0] == '/');
+    assert_string_equal(r->name, "toy");
+    assert_string_equal(r->revision, "1");
+    assert_string_equal(r->protocol, "resp");
+    assert_int_equal(r->port, 6399);
+    assert_int_equal(r->memory_min, 64LL << 20);
+    assert_int_equal(r->nversions, 2);
+    assert_string_equal(r->versions[0].version, "3.10");
+    assert_string_equal(r->versions[1].packages.v[1], "libtoy++1");
+    assert_null(r->versions[0].digest);
+    assert_int_equal(r->nparams, 5);
+    assert_string_equal(wb_recipe_find_param(r, "cache")->dflt, "0");
+    assert_int_equal(wb_recipe_find_param(r, "cache")->max, 1LL << 30);
+    assert_string_equal(wb_recipe_find_param(r, "sync")->dflt, "no");
+    assert_string_equal(wb_recipe_find_param(r, "rules")->dflt, "");
+    assert_null(wb_recipe_find_param(r, "cach"));
+    assert_null(wb_recipe_find_version(r, "3.1"));
+    assert_string_equal(r->start.v[1], "--port={port}");
+    assert_string_equal(r->start_env.v[0], "LD_LIBRARY_PATH={prefix}/lib");
+    assert_true(r->has_step[WB_STEP_READY]);
+    assert_true(r->has_step[WB_STEP_STOP]);
+    assert_false(r->has_step[WB_STEP_FETCH]);
+    assert_int_equal(r->step_limit_ns[WB_STEP_READY], 5 * WB_SEC);
+    assert_int_equal(r->step_limit_ns[WB_STEP_FETCH], wb_step_default_limit_ns(WB_STEP_FETCH));
+    assert_int_equal(r->nmetrics, 2);
+    assert_true(r->metrics[0].counter);
+    assert_string_equal(r->metrics[0].unit, "");
+    assert_string_equal(r->metrics[1].unit, "bytes");
+    assert_string_equal(r->allowed_differences.v[0], "paths");
+    assert_int_equal(r->files.n, 5); /* without studies/ */
+    assert_string_equal(r->files.v[0], "files/toy.conf");
+    assert_string_equal(r->files.v[1], "recipe.yaml");
+    assert_int_equal(strlen(r->digest), 64);
+    wb_recipe_free(r);
+    wb_recipe_free(NULL);
+}
+
+static void test_redis(void **state)
+{
+    struct wb_recipe *r = read_good("recipes/redis");
+
+    assert_non_null(wb_recipe_find_version(r, "7.0.15"));
+    assert_string_equal(wb_recipe_find_version(r, "7.0.15")->packages.v[0], "redis-server");
+    for (int s = WB_STEP_FETCH; s <= WB_STEP_STOP; s++)
+        assert_true(r->has_step[s]);
+    wb_recipe_free(r);
+}
+
+static void test_broken(void **state)
+{
+    static const struct {
+        const char *from, *to; /* edit of the good text */
+        int line;
+        const char *pointer, *message;
+    } rows[] = {
+        {"name: toy", "name: tay", 1, "/name", "name 'tay' differs from the folder's name 'toy'"},
+        {"name: toy\n", "", 1, "/name", "recipe needs name: the name of the folder"},
+        {"port: 6379", "port: 70000", 5, "/port",
+         "port: '70000' is out of range, allowed is 1 to 65535"},
+        {"memory_min: 64MiB", "memory: 64MiB", 6, "/memory",
+         "recipe has no key 'memory' (did you mean 'memory_min'?); allowed: name, revision, "
+         "summary, protocol, port, memory_min, versions, parameters, start, topologies, steps, "
+         "metrics or allowed_differences"},
+        {"[single]", "single", 7, "/topologies", "topologies must be a list of 1 to 200 texts"},
+        {"source: distribution", "source: web", 9, "/versions/0/source",
+         "source cannot be 'web'; allowed: distribution"},
+        {"packages: [toy]", "packages: [../toy]", 9, "/versions/0/packages",
+         "'../toy' is no package name"},
+        {"packages: [toy]", "packages: [toy], digest: abc", 9, "/versions/0/digest",
+         "digest must be 64 lower-case hex digits of SHA-256"},
+        {"{prefix}/toyd", "/usr/bin/toyd", 10, "/start/argv/0",
+         "the program must be below {prefix}/, not '/usr/bin/toyd'"},
+        {"{prefix}/toyd", "{prefix}/toyd{x}", 10, "/start/argv",
+         "'{prefix}/toyd{x}' has a brace that is none of {prefix}, {config}, {data}, {log} or "
+         "{port}"},
+        {"argv: [\"{prefix}/toyd\"]", "argv: [\"{prefix}/toyd\"], env: [X]", 10, "/start/env",
+         "'X' is not NAME=value"},
+        {"default: 10", "default: 0", 12, "/parameters/0/default",
+         "default: '0' is out of range, allowed is 1 to 500"},
+        {"default: 10, ", "", 12, "/parameters/0/default", "parameter needs default: a value"},
+        {"min: 1", "min: x", 12, "/parameters/0/min",
+         "min: 'x' is not an integer (such as 42, 1_000_000 or 10k)"},
+        {"type: int", "type: word", 12, "/parameters/0/max", "max: only int and bytes have a max"},
+        {"help: ticks", "help: ticks, words: [a]", 12, "/parameters/0",
+         "words belong to a parameter of type word, and only there"},
+        {"help: ticks}\n", "help: ticks}\n  - {name: hz, type: bool, default: yes, help: again}\n",
+         13, "/parameters/1", "parameter 'hz' is there twice"},
+    };
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        struct wb_problems p = {.file = "outer"};
+        struct wb_buf text = WB_BUF_INIT(8192);
+        const char *at = strstr(good, rows[i].from);
+        bool found = false;
+        struct folder f;
+
+        make(&f);
+        wb_buf_add(&text, good, (size_t)(at - good));
+        wb_buf_addf(&text, "%s%s", rows[i].to, at + strlen(rows[i].from));
+        put(&f, "recipe.yaml", wb_buf_str(&text), 0644);
+        assert_null(wb_recipe_read(f.dir, &p));
+        for (size_t k = 0; k < p.n; k++) {
+            found = found ||
+                    (strcmp(p.v[k].message, rows[i].message) == 0 &&
+                     strcmp(p.v[k].pointer, rows[i].pointer) == 0 && p.v[k].line == rows[i].line);
+            assert_non_null(strstr(p.v[k].file, "/toy/recipe.yaml"));
+        }
+        if (!found)
+            fail_msg("wanted %d %s: %s; got %d %s: %s", rows[i].line, rows[i].pointer,
+                     rows[i].message, p.v[0].line, p.v[0].pointer, p.v[0].message);
+        assert_string_equal(p.file, "outer");
+        wb_problems_release(&p);
+        wb_buf_release(&text);
+        drop(&f);
+    }
+}
+
+static void expect_one(const struct folder *f, const char *code, const char *message)
+{
+    struct wb_problems p = {0};
+
+    assert_null(wb_recipe_read(f->dir, &p));
+    assert_int_equal(p.n, 1);
+    assert_string_equal(p.v[0].code, code);
+    if (message)
+        assert_string_equal(p.v[0].message, message);
+    wb_problems_release(&p);
+}
+
+static void test_folder(void **state)
+{
+    struct folder f;
+
+    make(&f);
+    WB_AUTO_FREE char *link_path = wb_strf("%s/files", f.dir);
+    WB_AUTO_FREE char *ready = wb_strf("%s/steps/ready", f.dir);
+    WB_AUTO_FREE char *yaml = wb_strf("%s/recipe.yaml", f.dir);
+
+    put(&f, "steps/relaod", "", 0755);
+    expect_one(&f, "unknown-step",
+               "steps/relaod is no step; allowed: fetch, install, configure, ready, probe, "
+               "measure, stop, clean, unmount or wipe");
+    WB_AUTO_FREE char *wrong = wb_strf("%s/steps/relaod", f.dir);
+    assert_int_equal(unlink(wrong), 0);
+    put(&f, "steps/ready", "", 0644);
+    expect_one(&f, "not-executable", "steps/ready is not executable (chmod +x)");
+    assert_int_equal(unlink(ready), 0);
+    expect_one(&f, "missing",
+               "steps/ready is missing: without it a run cannot prove what it measured");
+    put(&f, "steps/ready", "", 0755);
+    assert_int_equal(symlink("/etc/passwd", link_path), 0);
+    expect_one(&f, "not-a-file",
+               "files is neither file nor folder; a recipe has no links or special files");
+    assert_int_equal(unlink(link_path), 0);
+    assert_int_equal(unlink(yaml), 0);
+    expect_one(&f, "unreadable", NULL);
+    drop(&f);
+}
+
+/* What changes the content digest, and what of it the series must not see. */
+static void test_digests(void **state)
+{
+    static const struct {
+        const char *file, *text;
+        mode_t mode;
+        bool digest, series; /* whether each changes */
+    } rows[] = {
+        {"studies/new.yaml", "x", 0644, false, false},
+        {"files.txt", "x", 0644, true, true},
+        {"steps/ready", "#!/bin/sh\n#\n", 0755, true, true},
+        {"steps/stop", "#!/bin/sh\n", 0755, true, true},
+        {"recipe.yaml", NULL, 0644, true, false}, /* one more version */
+        {"recipe.yaml", "#", 0644, true, false},  /* only a comment */
+    };
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        struct wb_buf text = WB_BUF_INIT(8192);
+        struct wb_recipe *before, *after;
+        struct folder f;
+
+        make(&f);
+        before = read_good(f.dir);
+        wb_buf_adds(&text, rows[i].text ? rows[i].text : "");
+        if (strcmp(rows[i].file, "recipe.yaml") == 0) {
+            const char *at = strstr(good, "start:");
+
+            wb_buf_clear(&text);
+            wb_buf_add(&text, good, (size_t)(at - good));
+            wb_buf_adds(&text, rows[i].text
+                                   ? "# a comment\n"
+                                   : "  - {version: 3.9, source: distribution, packages: [toy]}\n");
+            wb_buf_adds(&text, at);
+        }
+        put(&f, rows[i].file, wb_buf_str(&text), rows[i].mode);
+        after = read_good(f.dir);
+        assert_int_equal(strcmp(before->digest, after->digest) != 0, rows[i].digest);
+        assert_int_equal(strcmp(before->series_digest, after->series_digest) != 0, rows[i].series);
+        wb_recipe_free(before);
+        wb_recipe_free(after);
+        wb_buf_release(&text);
+        drop(&f);
+    }
+}
+
+static void test_values(void **state)
+{
+    static const struct {
+        const char *param, *text, *canonical, *shown; /* canonical NULL: error in `shown` */
+    } rows[] = {
+        {"cache", "64MiB", "67108864", "64MiB"},
+        {"cache", "65536KiB", "67108864", "64MiB"},
+        {"cache", "0", "0", "0"},
+        {"cache", "1500", "1500", "1500"},
+        {"cache", "1GiB", "1073741824", "1GiB"},
+        {"cache", "2GiB", NULL, "'2GiB' is out of range, allowed is 0 to 1073741824 bytes"},
+        {"policy", "lfu", "lfu", "lfu"},
+        {"policy", "LFU", NULL,
+         "policy cannot be 'LFU' (did you mean 'lfu'?); allowed: lru or lfu"},
+        {"sync", "true", "yes", "yes"},
+        {"sync", "on", "yes", "yes"},
+        {"sync", "off", "no", "no"},
+        {"sync", "1", NULL, "sync cannot be '1'; allowed: yes or no"},
+        {"hz", "500", "500", "500"},
+        {"hz", "0500", "500", "500"},
+        {"hz", "501", NULL, "'501' is out of range, allowed is 1 to 500"},
+        {"rules", "", "", "empty"},
+        {"rules", "3600 1", "3600 1", "3600 1"},
+        {"rules", "a\nb", NULL, "rules has a line break or control character in it"},
+    };
+    struct wb_recipe *r = read_good("tests/data/recipes/toy");
+    char *longest = wb_calloc(1026, 1);
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        const struct wb_param *p = wb_recipe_find_param(r, rows[i].param);
+        struct wb_err err = WB_ERR_INIT;
+        WB_AUTO_FREE char *canonical = NULL;
+        WB_AUTO_FREE char *shown = NULL;
+        int rc = wb_param_check(p, rows[i].text, &canonical, &err);
+
+        if (!rows[i].canonical) {
+            assert_int_equal(rc, -WB_INVALID);
+            assert_string_equal(err.root, rows[i].shown);
+            assert_null(canonical);
+            continue;
+        }
+        assert_int_equal(rc, 0);
+        assert_string_equal(canonical, rows[i].canonical);
+        shown = wb_param_show(p, canonical);
+        assert_string_equal(shown, rows[i].shown);
+    }
+    memset(longest, 'a', 1025);
+    for (size_t i = 0; i < r->nparams; i++) {
+        WB_AUTO_FREE char *canonical = NULL;
+
+        assert_int_equal(wb_param_check(&r->params[i], longest, &canonical, NULL), -WB_INVALID);
+    }
+    free(longest);
+    wb_recipe_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_toy),     cmocka_unit_test(test_redis),
+        cmocka_unit_test(test_broken),  cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_digests), cmocka_unit_test(test_values),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
