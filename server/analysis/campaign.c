@@ -259,14 +259,15 @@ static void warn_all(const struct wb_report *rep, const wb_json *answer)
         wb_analysis_warn(rep->warnings, "no-runs", "no run can be used for statistics");
     if (noisy > 0)
         wb_analysis_warn(rep->warnings, "noisy",
-                         "%lld of %lld runs are noisy (the study accepts them)", noisy, used);
+                         "noisy, and accepted by the study: %lld of %lld runs", noisy, used);
     if (left > 0)
-        wb_analysis_warn(rep->warnings, "left-out", "%zu of %zu runs are not in these figures",
-                         left, rep->counted.nruns);
+        wb_analysis_warn(rep->warnings, "left-out", "not counted: %zu of %zu runs", left,
+                         rep->counted.nruns);
     if (short_windows > 0)
-        wb_analysis_warn(rep->warnings, "short-windows",
-                         "windows of %zu runs are too short to judge whether the state was steady",
-                         short_windows);
+        wb_analysis_warn(
+            rep->warnings, "short-windows",
+            "windows too short to judge whether the state was steady: %zu of %lld runs",
+            short_windows, used);
     if (wb_json_bool_or(wb_json_get(rep->plan, "placement"), "shared", false))
         wb_analysis_warn(rep->warnings, "shared-placement",
                          "database and load shared CPUs: every figure is of both together");

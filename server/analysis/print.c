@@ -34,7 +34,9 @@ static void add_wrapped(struct wb_buf *out, const char *first, int indent, const
             wb_buf_addc(out, ' ');
             at++;
         }
-        wb_buf_add(out, text, n);
+        for (size_t i = 0; i < n;
+             i++) /* records hold text of others: nothing drives the terminal */
+            wb_buf_addc(out, (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
         at += w;
         text += n + (text[n] == ' ');
     }
