@@ -3,28 +3,57 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "server/base/cgroup.h"
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/mem.h"
 
+/* Path of this process in a hierarchy: `controller` of version 1, or "" for the line of version
+ * 2. Owned by the caller; NULL when there is none. */
+static char *own_path(const char *text, const char *controller)
+{
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        size_t n = strlen(controller);
+        if (!path)
+            return NULL;
+        for (const char *w = names + 1; w <= path; w += strcspn(w, ",:") + 1)
+            if (strcspn(w, ",:") == n && strncmp(w, controller, n) == 0)
+                return wb_strndup(path + 1, strcspn(path + 1, "\n"));
+    }
+    return NULL;
+}
+
+/* Where cpu.stat of the own control group is. In a container the path that the kernel gives may
+ * lie outside of what is mounted; then the mount's root is the own group. */
 void wb_client_init(struct wb_client *c)
 {
+    static const struct {
+        const char *controller, *root;
+    } places[] = {{"cpu", "/sys/fs/cgroup/cpu"},
+                  {"cpu", "/sys/fs/cgroup/cpu,cpuacct"},
+                  {"", "/sys/fs/cgroup"},
+                  {"", "/sys/fs/cgroup/unified"}};
+    struct wb_buf b = WB_BUF_INIT(65536);
+
     *c = (struct wb_client){0};
-    if (wb_cgroup_fs_open("/sys/fs/cgroup", &c->cgroups, NULL) < 0)
-        return; /* no control groups: throttling is unknown */
-    if (wb_cgroup_of_pid(c->cgroups, getpid(), &c->group, NULL) < 0) {
-        wb_cgroup_fs_free(c->cgroups);
-        c->cgroups = NULL;
+    if (wb_file_read_small("/proc/self/cgroup", &b, NULL) == 0) {
+        for (size_t i = 0; i < WB_LEN(places) && !c->cpu_stat; i++) {
+            WB_AUTO_FREE char *path = own_path(wb_buf_str(&b), places[i].controller);
+            WB_AUTO_FREE char *own = wb_strf("%s%s/cpu.stat", places[i].root, path ? path : "");
+            WB_AUTO_FREE char *top = wb_strf("%s/cpu.stat", places[i].root);
+            if (path && wb_path_exists(own))
+                c->cpu_stat = WB_STEAL(own);
+            else if (path && wb_path_exists(top))
+                c->cpu_stat = WB_STEAL(top);
+        }
     }
+    wb_buf_release(&b);
 }
 
 void wb_client_release(struct wb_client *c)
 {
-    wb_cgroup_fs_free(c->cgroups);
-    free(c->group);
+    free(c->cpu_stat);
     *c = (struct wb_client){0};
 }
 
@@ -102,22 +131,37 @@ static void read_host(struct wb_client_sample *s)
     wb_buf_release(&b);
 }
 
+static int64_t at_least_0(int64_t v)
+{
+    return v > 0 ? v : 0;
+}
+
+/* A group without quota, and the root, have no such counters: never throttled. */
+static void read_throttling(const struct wb_client *c, struct wb_client_sample *s)
+{
+    struct wb_buf b = WB_BUF_INIT(65536);
+    int64_t ns;
+
+    s->throttled_ns = s->throttled_periods = s->periods = -1;
+    if (c->cpu_stat && wb_file_read_small(c->cpu_stat, &b, NULL) == 0) {
+        s->periods = at_least_0(named_number(wb_buf_str(&b), "nr_periods "));
+        s->throttled_periods = at_least_0(named_number(wb_buf_str(&b), "nr_throttled "));
+        ns = named_number(wb_buf_str(&b), "throttled_time ");
+        s->throttled_ns =
+            ns >= 0 ? ns : at_least_0(named_number(wb_buf_str(&b), "throttled_usec ")) * WB_US;
+    }
+    wb_buf_release(&b);
+}
+
 void wb_client_read(const struct wb_client *c, const struct wb_client_thread *threads, int n,
                     struct wb_client_sample *out)
 {
-    struct wb_cgroup_stats st;
-
     *out = (struct wb_client_sample){.n = n};
     out->thread = wb_calloc((size_t)n, sizeof(*out->thread));
     for (int i = 0; i < n; i++)
         read_thread(&threads[i], &out->thread[i]);
     read_host(out);
-    out->throttled_ns = out->throttled_periods = out->periods = -1;
-    if (c->cgroups && wb_cgroup_stats(c->cgroups, c->group, &st, NULL) == 0) {
-        out->throttled_ns = st.throttled_ns;
-        out->throttled_periods = st.throttled;
-        out->periods = st.periods;
-    }
+    read_throttling(c, out);
     out->cpu_ns = cpu_clock(CLOCK_PROCESS_CPUTIME_ID);
     out->at = wb_now_ns(NULL);
 }

@@ -32,10 +32,8 @@ struct wb_client_thread {
     pid_t tid;
 };
 
-struct wb_cgroup_fs;
 struct wb_client {
-    struct wb_cgroup_fs *cgroups; /* NULL when there are none */
-    char *group;
+    char *cpu_stat; /* file of the own control group; NULL: unknown */
 };
 
 void wb_client_init(struct wb_client *c);

@@ -153,6 +153,20 @@ static bool same_shape(const struct wb_hist *a, const struct wb_hist *b)
            a->ncounts == b->ncounts && a->highest == b->highest;
 }
 
+/* What was recorded is not known better than its bucket: max becomes a bucket's bound. */
+static void add_other_shape(struct wb_hist *dst, const struct wb_hist *src, uint32_t from,
+                            uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        int64_t v = wb_hist_lower(src, i), upper;
+        if (wb_hist_count_at(src, i) == 0)
+            continue;
+        wb_hist_record_n(dst, v, wb_hist_count_at(src, i));
+        upper = wb_hist_upper(dst, wb_hist_index(dst, v < dst->highest ? v : dst->highest));
+        dst->max = upper > dst->max ? upper : dst->max;
+    }
+}
+
 void wb_hist_add(struct wb_hist *dst, const struct wb_hist *src)
 {
     uint32_t from, to;
@@ -161,8 +175,7 @@ void wb_hist_add(struct wb_hist *dst, const struct wb_hist *src)
         return;
     used_range(src, &from, &to);
     if (!same_shape(dst, src)) {
-        for (uint32_t i = from; i < to; i++)
-            wb_hist_record_n(dst, wb_hist_lower(src, i), wb_hist_count_at(src, i));
+        add_other_shape(dst, src, from, to);
         return;
     }
     if (!dst->high && !src->high) {

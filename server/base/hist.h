@@ -79,7 +79,7 @@ static inline void wb_hist_record(struct wb_hist *h, int64_t v)
 
 void wb_hist_record_n(struct wb_hist *h, int64_t v, uint64_t n);
 /* Adds all of src; exact bucket by bucket when both have the same parameters, else by the lowest
- * value of each bucket of src. */
+ * value of each bucket of src (then max is the bound of a bucket). */
 void wb_hist_add(struct wb_hist *dst, const struct wb_hist *src);
 
 uint64_t wb_hist_count_at(const struct wb_hist *h, uint32_t index);

@@ -265,8 +265,10 @@ static int read_plain(const uint8_t *p, size_t n, struct wb_hist *out, struct wb
                        (unsigned long long)be_get(p + 12, 4));
     rc = wb_hist_init(&h, (int64_t)be_get(p + 16, 8), (int64_t)be_get(p + 24, 8),
                       (int)be_get(p + 12, 4), err);
-    if (rc < 0)
-        return wb_wrap(err, "reading a histogram");
+    if (rc < 0) {
+        (void)wb_wrap(err, "reading a histogram");
+        return rc;
+    }
     rc = read_counts(&h, p + HEADER, length, err);
     if (rc < 0) {
         wb_hist_release(&h);
