@@ -14,13 +14,12 @@
 #define REMOVE_POLL_NS (20 * WB_MS)
 #define GRACE_MAX_S 3600
 
-static int container_path(struct wb_buf *path, const char *name, const char *rest)
+static void container_path(struct wb_buf *path, const char *name, const char *rest)
 {
     *path = (struct wb_buf)WB_BUF_INIT(8192);
     wb_buf_adds(path, "/containers/");
     wb_rest_escape(path, name);
     wb_buf_adds(path, rest);
-    return 0;
 }
 
 /* A call on one container; answers are not looked at. */
@@ -48,13 +47,13 @@ int wb_container_inspect(struct wb_engine *e, const char *name, struct wb_contai
 {
     WB_AUTO_JSON wb_json *j = NULL;
     struct wb_buf path;
-    const char *id = NULL;
 
     container_path(&path, name, "/json");
     int rc = wb_engine_get(e, wb_buf_str(&path), &j, err);
     wb_buf_release(&path);
-    if (rc == 0)
-        rc = wb_json_need_str(j, "description of the container", "Id", &id, err);
+    const char *id = wb_json_str_or(j, "Id", NULL);
+    if (rc == 0 && !id)
+        rc = wb_fail(err, WB_PROTOCOL, "the container engine describes a container without Id");
     if (rc < 0)
         return wb_wrap(err, "container %s", name);
     const wb_json *state = wb_json_get(j, "State");

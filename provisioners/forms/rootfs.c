@@ -58,6 +58,16 @@ static bool is_manifest(const char *name)
     return strncmp(name, "rootfs-", 7) == 0 && n > 5 && strcmp(name + n - 5, ".json") == 0;
 }
 
+static int need_tool(const char *cache_dir, struct wb_err *err)
+{
+    if (in_path(TOOL))
+        return 0;
+    return wb_fail(err, WB_UNSUPPORTED,
+                   TOOL " is not installed and no base image is kept in %s: install it "
+                        "(apt-get install " TOOL ")",
+                   cache_dir);
+}
+
 int wb_rootfs_check(const char *cache_dir, struct wb_err *err)
 {
     struct wb_strv names = {0};
@@ -67,12 +77,7 @@ int wb_rootfs_check(const char *cache_dir, struct wb_err *err)
         for (size_t i = 0; i < names.n; i++)
             kept = kept || is_manifest(names.v[i]);
     wb_strv_release(&names);
-    if (kept || in_path(TOOL))
-        return 0;
-    return wb_fail(err, WB_UNSUPPORTED,
-                   TOOL " is not installed and no base image is kept in %s: install it "
-                        "(apt-get install " TOOL ")",
-                   cache_dir);
+    return kept ? 0 : need_tool(cache_dir, err);
 }
 
 /* The sources file that offers the suite, and its text (owned by the caller). */
@@ -306,7 +311,7 @@ int wb_rootfs_make(const struct wb_rootfs_request *q, struct wb_rootfs *out, str
     if (!load(tar, manifest, &out->facts)) {
         int rc = wb_mkdir_all(q->cache_dir, 0755, err);
         if (rc == 0)
-            rc = wb_rootfs_check(q->cache_dir, err);
+            rc = need_tool(q->cache_dir, err);
         if (rc == 0)
             rc = find_sources(q->suite, &sources, &text, err);
         if (rc < 0)

@@ -25,6 +25,7 @@ enum fake_end {
 struct fake_step {
     const char *expect; /* start of the request line, "GET /_ping"; NULL: anything */
     const char *reply;  /* raw bytes; NULL: none */
+    size_t n;           /* bytes of the reply; 0: up to its NUL */
     enum fake_end end;
     size_t flood; /* bytes of 'x' sent after the reply */
 };
@@ -63,7 +64,8 @@ static inline size_t fake_complete(const struct wb_buf *b)
         return b->len >= head + n ? head + n : 0;
     }
     if (strcasestr(text, "\r\nTransfer-Encoding: chunked") && strncmp(text, "GET", 3) != 0) {
-        const char *last = strstr(end + 2, "\r\n0\r\n\r\n");
+        /* A body may hold NULs. */
+        const char *last = memmem(end + 2, b->len - (size_t)(end + 2 - text), "\r\n0\r\n\r\n", 7);
         return last ? (size_t)(last + 7 - text) : 0;
     }
     return head;
@@ -97,8 +99,10 @@ static inline bool fake_answer(struct fake_http *f, int fd, const char *request,
     size_t i = f->next++;
     char sink[256];
 
-    if (i < FAKE_REQUESTS)
-        f->requests[i] = wb_strndup(request, n);
+    if (i < FAKE_REQUESTS) {
+        f->requests[i] = wb_calloc(n + 1, 1);
+        memcpy(f->requests[i], request, n);
+    }
     if (i >= f->nsteps || (f->steps[i].expect &&
                            strncmp(request, f->steps[i].expect, strlen(f->steps[i].expect)) != 0)) {
         if (!f->mismatch)
@@ -107,7 +111,7 @@ static inline bool fake_answer(struct fake_http *f, int fd, const char *request,
     }
     const struct fake_step *s = &f->steps[i];
     if (s->reply)
-        fake_send(fd, s->reply, strlen(s->reply));
+        fake_send(fd, s->reply, s->n ? s->n : strlen(s->reply));
     for (size_t left = s->flood; left; left -= left < 64 ? left : 64)
         fake_send(fd, xs, left < 64 ? left : 64);
     while (s->end == FAKE_STALL && fake_wait(f, fd) && recv(fd, sink, sizeof sink, 0) > 0)
