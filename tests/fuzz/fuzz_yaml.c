@@ -48,8 +48,8 @@ static void read_again(const wb_json *resolved, const struct wb_study_options *o
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static char *overrides[] = {(char[]){"workload.phases.max.for=2s"}, (char[]){"setting.hz=1,2"},
-                                NULL};
+    char length[] = "workload.phases.max.for=2s", levels[] = "setting.hz=1,2";
+    char *overrides[] = {length, levels, NULL};
     const struct wb_study_options plain = {.recipes_dir = "tests/data/recipes"};
     const struct wb_study_options changed = {.recipes_dir = "tests/data/recipes",
                                              .profile = size % 2 ? "small" : NULL,
