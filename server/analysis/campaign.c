@@ -84,6 +84,14 @@ void wb_report_limits(const struct wb_report *rep, int arm, const char *metric, 
 
 /* ---- arms ---- */
 
+/* Records may say anything; products of this must not overflow. */
+static int64_t planned_rounds(const struct wb_report *rep)
+{
+    int64_t rounds = wb_json_int_or(rep->plan, "rounds", 0);
+
+    return rounds < 0 ? 0 : rounds > WB_RUNS_MAX ? WB_RUNS_MAX : rounds;
+}
+
 static wb_json *arm_metric(const struct wb_report *rep, int arm, const char *metric)
 {
     WB_AUTO_FREE double *v = wb_calloc(rep->counted.nslots, sizeof(double));
@@ -138,7 +146,7 @@ static wb_json *count_json(const struct wb_report *rep, int arm)
 {
     wb_json *o = wb_json_object(), *left = wb_json_array();
     int64_t found = 0, ok = 0, used = 0, noisy = 0;
-    int64_t planned = wb_json_int_or(rep->plan, "rounds", 0);
+    int64_t planned = planned_rounds(rep);
 
     for (size_t i = 0; i < rep->counted.nruns; i++) {
         const struct wb_counted_run *r = &rep->counted.runs[i];
@@ -231,7 +239,7 @@ static void warn_mixed_series(const struct wb_report *rep)
 /* With n rounds no p is below 2^(1-n); a family of m needs p <= 0.05 / m for a single finding. */
 static void warn_family(const struct wb_report *rep, const wb_json *contrasts)
 {
-    int64_t rounds = wb_json_int_or(rep->plan, "rounds", 0), need = 1;
+    int64_t rounds = planned_rounds(rep), need = 1;
     int family = 0;
 
     for (size_t i = 0; i < wb_json_len(contrasts); i++)
@@ -328,7 +336,7 @@ int wb_campaign_report(const wb_json *plan, const wb_json *summaries, wb_json **
     wb_json_set_str(answer, "campaign", wb_json_str_or(plan, "campaign", NULL));
     wb_json_set_str(answer, "study", wb_json_str_or(plan, "study", NULL));
     wb_json_set_int(answer, "n", wb_json_int_or(runs, "used", 0));
-    wb_json_set_int(answer, "rounds", wb_json_int_or(plan, "rounds", 0));
+    wb_json_set_int(answer, "rounds", planned_rounds(&rep));
     wb_json_set_real(answer, "threshold_percent", rep.threshold_percent);
     wb_json_set_str(answer, "method",
                     "signed-rank-exact within rounds, hodges-lehmann ratio, "

@@ -52,16 +52,19 @@ static int next_cell(struct reader *r, char **cell, bool *last, struct wb_err *e
     return rc;
 }
 
-/* Blanks around numbers and names say nothing. */
+/* The cell without the blanks around it, which say nothing, and as the JSON layer would keep it
+ * (bytes that are no UTF-8 are replaced there). */
 static char *trimmed(const char *s)
 {
+    WB_AUTO_JSON wb_json *kept = NULL;
     size_t n;
 
     s += strspn(s, " \t");
     n = strlen(s);
     while (n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'))
         n--;
-    return wb_strndup(s, n);
+    kept = wb_json_strn(s, n);
+    return wb_strdup(wb_json_string(kept));
 }
 
 static bool is_text_column(const char *name)

@@ -340,8 +340,8 @@ static void answers_do_not_depend_on_order_or_unit(void **state)
     static const char *const same[] = {
         "{\"base\":[3,1,2,5,4],\"new\":[7,8,6,9,10],\"better\":\"higher\"}",
         "{\"base\":[5,4,3,2,1],\"new\":[10,9,8,7,6],\"better\":\"higher\"}",
-        "{\"base\":[2048,1024,3072,5120,4096],\"new\":[7168,8192,6144,9216,10240],"
-        "\"better\":\"higher\"}",
+        ("{\"base\":[2048,1024,3072,5120,4096],\"new\":[7168,8192,6144,9216,10240],"
+         "\"better\":\"higher\"}"),
     };
     static const char *const keys[] = {"p", "ratio", "a12", "verdict", "delta_percent"};
     WB_AUTO_JSON wb_json *first = answer(same[0]);

@@ -23,6 +23,7 @@ static void reads_columns(void **state)
         {"name,base\n\"x, \"\"y\"\"\",1\n", "{\"name\":[\"x, \\\"y\\\"\"],\"base\":[1.0]}"},
         {"name,base\n007,1\n", "{\"name\":[\"007\"],\"base\":[1.0]}"},
         {"a\n", "{\"a\":[]}"},
+        {"b\xff\n1\n", "{\"b\xef\xbf\xbd\":[1.0]}"},
         {"a,b\n1,", "{\"a\":[1.0],\"b\":[null]}"},
     };
 
