@@ -224,8 +224,10 @@ int wb_environment_facts(wb_json **out, struct wb_err *err)
     char boot[37];
     int rc = wb_boot_id(boot, err);
 
-    if (rc < 0)
-        return wb_wrap(err, "facts of this machine");
+    if (rc < 0) {
+        (void)wb_wrap(err, "facts of this machine");
+        return rc;
+    }
     j = wb_json_object();
     add_system(j);
     add_cpu(j);

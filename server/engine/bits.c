@@ -158,7 +158,7 @@ static int have_artifacts(const struct job *j, struct wb_bits_info *out, struct 
     fetched = fetch(j, out, err);
     if (fetched < 0) {
         if (rc == -WB_CORRUPT)
-            (void)wb_wrap(err, "%s; fetching again failed", why.root);
+            (void)wb_wrap(err, "%s; fetching again failed", wb_err_text(&why, text, sizeof(text)));
         return fetched;
     }
     if (*before && strcmp(before, out->artifact_digest) != 0)

@@ -140,8 +140,10 @@ int wb_artifacts_check(const char *dir, struct wb_bits_info *out, struct wb_err 
         return wb_damaged(err);
     list = wb_json_get(doc, "artifacts");
     rc = check_shape(list, err);
-    if (rc < 0)
-        return wb_wrap(err, "%s", list_path);
+    if (rc < 0) {
+        (void)wb_wrap(err, "%s", list_path);
+        return rc;
+    }
     wb_json_free(out->artifacts);
     out->artifacts = wb_json_ref(list);
     set_digest(list, out->artifact_digest);

@@ -75,8 +75,10 @@ int wb_tree_digest(const char *root, char hex[WB_SHA256_HEX], struct wb_err *err
     int rc = digest_folder(d, root, "", 0, err);
 
     wb_sha256_end(d, all);
-    if (rc < 0)
-        return wb_wrap(err, "digest of %s", root);
+    if (rc < 0) {
+        (void)wb_wrap(err, "digest of %s", root);
+        return rc;
+    }
     memcpy(hex, all, sizeof(all));
     return 0;
 }
