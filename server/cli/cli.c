@@ -27,7 +27,7 @@ static const struct wb_opt common_opts[] = {
     {"no-color", 0, WB_OPT_FLAG, offsetof(struct common, no_color), NULL, 0, 0,
      "no colour on a terminal (NO_COLOR)"},
     {"help", 'h', WB_OPT_FLAG, offsetof(struct common, help), NULL, 0, 0, "this text"},
-    {NULL},
+    {0},
 };
 
 static int say(const struct wb_cli *cli, enum wb_exit rc, const char *code, const char *text)
