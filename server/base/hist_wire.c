@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <zlib.h>
-
 #include "server/base/clock.h"
+#include "server/base/deflate.h"
 #include "server/base/mem.h"
 
 #define COOKIE_PLAIN 0x1c849303u
@@ -162,49 +161,19 @@ void wb_hist_encode(const struct wb_hist *h, struct wb_buf *out)
 {
     struct wb_buf plain = WB_BUF_INIT(PLAIN_MAX);
     struct wb_buf wire = WB_BUF_INIT(PLAIN_MAX);
-    WB_AUTO_FREE uint8_t *packed = NULL;
-    uLongf n;
+    struct wb_buf packed = WB_BUF_INIT(2 * PLAIN_MAX);
 
     plain_form(h, &plain);
-    n = compressBound((uLong)plain.len);
-    packed = wb_calloc(n, 1);
-    if (plain.failed || compress2(packed, &n, (const Bytef *)wb_buf_str(&plain), (uLong)plain.len,
-                                  Z_BEST_COMPRESSION) != Z_OK)
-        abort(); /* the buffers have the sizes zlib asks for */
+    wb_deflate(wb_buf_str(&plain), plain.len, 9, &packed);
+    if (plain.failed || packed.failed)
+        abort(); /* the buffers have the sizes a histogram needs at most */
     be_put(&wire, COOKIE_COMPRESSED | 0x10, 4);
-    be_put(&wire, n, 4);
-    wb_buf_add(&wire, packed, n);
+    be_put(&wire, packed.len, 4);
+    wb_buf_add(&wire, packed.data, packed.len);
+    wb_buf_release(&packed);
     base64_add(out, (const uint8_t *)wb_buf_str(&wire), wire.len);
     wb_buf_release(&plain);
     wb_buf_release(&wire);
-}
-
-static int inflate_all(const uint8_t *p, size_t n, struct wb_buf *out, struct wb_err *err)
-{
-    z_stream z = {0};
-    int rc;
-
-    if (inflateInit(&z) != Z_OK)
-        return wb_fail(err, WB_LIMIT, "histogram: zlib has no memory");
-    z.next_in = (z_const Bytef *)(uintptr_t)p;
-    z.avail_in = (uInt)n;
-    do {
-        char *room = wb_buf_room(out, 1 << 16);
-        if (!room) {
-            rc = Z_MEM_ERROR;
-            break;
-        }
-        z.next_out = (Bytef *)room;
-        z.avail_out = 1 << 16;
-        rc = inflate(&z, Z_NO_FLUSH);
-        wb_buf_commit(out, (1 << 16) - z.avail_out);
-    } while (rc == Z_OK);
-    (void)inflateEnd(&z);
-    if (rc == Z_MEM_ERROR)
-        return wb_fail(err, WB_LIMIT, "histogram: more than %u bytes inside", PLAIN_MAX);
-    if (rc != Z_STREAM_END)
-        return wb_fail(err, WB_CORRUPT, "histogram: the zlib stream is damaged or cut off");
-    return 0;
 }
 
 static int read_counts(struct wb_hist *h, const uint8_t *p, size_t n, struct wb_err *err)
@@ -297,8 +266,10 @@ int wb_hist_decode(const char *text, size_t n, struct wb_hist *out, struct wb_er
     if (length > size - 8)
         return wb_fail(err, WB_CORRUPT, "histogram: says %llu compressed bytes, has %zu",
                        (unsigned long long)length, size - 8);
-    rc = inflate_all(wire + 8, length, &plain, err);
-    if (rc == 0)
+    rc = wb_inflate(wire + 8, length, &plain, err);
+    if (rc < 0)
+        (void)wb_wrap(err, "histogram");
+    else
         rc = read_plain((const uint8_t *)wb_buf_str(&plain), plain.len, out, err);
     wb_buf_release(&plain);
     return rc;

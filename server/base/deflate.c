@@ -1,0 +1,62 @@
+#include "server/base/deflate.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#define STEP 65536           /* bytes asked for at a time */
+#define WHOLE_MAX UINT32_MAX /* zlib counts input in 32 bits */
+
+void wb_deflate(const void *data, size_t n, int level, struct wb_buf *out)
+{
+    uLong size = compressBound((uLong)n);
+    char *room = wb_buf_room(out, size);
+
+    if (!room)
+        return;
+    if (compress2((Bytef *)room, &size, data, (uLong)n, level) != Z_OK)
+        abort(); /* the room has the size zlib asks for */
+    wb_buf_commit(out, size);
+}
+
+/* One step: fills at most STEP bytes of out; at the bound one byte more, to see whether the
+ * stream ends there. The result is zlib's; over the bound Z_MEM_ERROR. */
+static int step(z_stream *z, struct wb_buf *out)
+{
+    size_t space = out->max - out->len < STEP ? out->max - out->len : STEP;
+    Bytef overflow[1];
+    int rc;
+
+    z->next_out = space ? (Bytef *)wb_buf_room(out, space) : overflow;
+    z->avail_out = space ? (uInt)space : 1;
+    rc = inflate(z, Z_NO_FLUSH);
+    if (space)
+        wb_buf_commit(out, space - z->avail_out);
+    else if (z->avail_out == 0)
+        return Z_MEM_ERROR;
+    return rc;
+}
+
+int wb_inflate(const void *data, size_t n, struct wb_buf *out, struct wb_err *err)
+{
+    z_stream z = {0};
+    int rc;
+
+    if (n > WHOLE_MAX)
+        return wb_fail(err, WB_LIMIT, "%zu bytes are too many to decompress", n);
+    if (inflateInit(&z) != Z_OK)
+        return wb_fail(err, WB_LIMIT, "zlib has no memory");
+    z.next_in = (z_const Bytef *)(uintptr_t)data;
+    z.avail_in = (uInt)n;
+    do {
+        rc = step(&z, out);
+    } while (rc == Z_OK); /* without progress it is Z_BUF_ERROR */
+    (void)inflateEnd(&z);
+    if (rc == Z_MEM_ERROR)
+        return wb_fail(err, WB_LIMIT, "the zlib stream holds more than %zu bytes", out->max);
+    if (rc != Z_STREAM_END)
+        return wb_fail(err, WB_CORRUPT, "the zlib stream is damaged or cut off");
+    if (z.avail_in)
+        return wb_fail(err, WB_CORRUPT, "%u bytes follow the zlib stream", z.avail_in);
+    return 0;
+}

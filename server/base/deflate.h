@@ -1,0 +1,21 @@
+/*
+ * zlib streams, whole and in memory; the only user of zlib.
+ */
+#ifndef WB_BASE_DEFLATE_H
+#define WB_BASE_DEFLATE_H
+
+#include <stddef.h>
+
+#include "server/base/buf.h"
+#include "server/base/err.h"
+
+/* Appends the zlib stream of data; level 1 (fast) to 9 (small). Over out's bound: out has failed.
+ */
+void wb_deflate(const void *data, size_t n, int level, struct wb_buf *out);
+
+/* Appends what a stream holds. data is exactly one stream with its checksum. WB_CORRUPT when it is
+ * damaged, cut off or followed by something, WB_LIMIT when it holds more than out may take (out is
+ * full then). What came before the damage or the bound is in out. */
+int wb_inflate(const void *data, size_t n, struct wb_buf *out, struct wb_err *err) WB_MUST_CHECK;
+
+#endif
