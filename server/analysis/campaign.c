@@ -259,6 +259,7 @@ static void warn_all(const struct wb_report *rep, const wb_json *answer)
                   *contrasts = wb_json_get(answer, "contrasts");
     long long used = wb_json_int_or(runs, "used", 0), noisy = wb_json_int_or(runs, "noisy", 0);
     size_t left = wb_json_len(wb_json_get(runs, "left_out")), short_windows = 0;
+    size_t primaries = 0, few = 0;
 
     for (size_t i = 0; i < rep->counted.nruns; i++)
         short_windows += rep->counted.runs[i].used &&
@@ -281,12 +282,15 @@ static void warn_all(const struct wb_report *rep, const wb_json *answer)
                          "database and load shared CPUs: every figure is of both together");
     for (size_t i = 0; i < wb_json_len(contrasts); i++) {
         const wb_json *c = wb_json_at(contrasts, i);
-        if (wb_json_bool_or(c, "primary", false) &&
-            strcmp(wb_json_str_or(c, "verdict", ""), "insufficient") == 0)
-            wb_analysis_warn(
-                rep->warnings, "few-rounds", "%s against %s: a verdict needs %d complete rounds",
-                wb_json_str_or(c, "arm", ""), wb_json_str_or(c, "against", ""), WB_PAIRED_MIN);
+        bool primary = wb_json_bool_or(c, "primary", false);
+        primaries += primary;
+        few += primary && strcmp(wb_json_str_or(c, "verdict", ""), "insufficient") == 0;
     }
+    if (few > 0)
+        wb_analysis_warn(rep->warnings, "few-rounds",
+                         "fewer than the %d complete rounds that a verdict needs: %zu of %zu "
+                         "contrasts",
+                         WB_PAIRED_MIN, few, primaries);
 }
 
 /* The two metrics that stand for a run in a list: as the newest used run says, else by name. */

@@ -118,16 +118,16 @@ static void add_title(const wb_json *report, int width, struct wb_buf *out)
 {
     const wb_json *runs = wb_json_get(report, "runs");
     long long noisy = wb_json_int_or(runs, "noisy", 0);
+    long long rounds = wb_json_int_or(report, "rounds", 0);
     WB_AUTO_FREE char *title = NULL;
     size_t arms = wb_json_len(wb_json_get(report, "arms"));
     const char *study = wb_json_str_or(report, "study", NULL);
 
-    title =
-        wb_strf("%s%s%s, %lld rounds of %zu arm%s, %lld of %lld runs counted%s", study ? study : "",
-                study ? ": " : "", wb_json_str_or(report, "campaign", "campaign"),
-                (long long)wb_json_int_or(report, "rounds", 0), arms, arms == 1 ? "" : "s",
-                (long long)wb_json_int_or(runs, "used", 0),
-                (long long)wb_json_int_or(runs, "found", 0), noisy > 0 ? "," : "");
+    title = wb_strf("%s%s%s, %lld round%s of %zu arm%s, %lld of %lld runs counted%s",
+                    study ? study : "", study ? ": " : "",
+                    wb_json_str_or(report, "campaign", "campaign"), rounds, rounds == 1 ? "" : "s",
+                    arms, arms == 1 ? "" : "s", (long long)wb_json_int_or(runs, "used", 0),
+                    (long long)wb_json_int_or(runs, "found", 0), noisy > 0 ? "," : "");
     if (noisy > 0) {
         WB_AUTO_FREE char *with_noisy = wb_strf("%s %lld of them noisy", title, noisy);
         add_wrapped(out, "", 0, with_noisy, width);
@@ -242,7 +242,8 @@ static bool opens_group(const wb_json *contrasts, size_t i)
     return true;
 }
 
-static void add_contrast_table(const wb_json *contrasts, int width, struct wb_buf *out)
+/* The rows of all contrasts in the order of their groups. */
+static struct wb_table *contrast_table(const wb_json *contrasts)
 {
     struct wb_table *t = wb_table_new();
     size_t n = wb_json_len(contrasts);
@@ -253,13 +254,7 @@ static void add_contrast_table(const wb_json *contrasts, int width, struct wb_bu
     wb_table_column(t, "q", WB_RIGHT);
     wb_table_column(t, "verdict", WB_LEFT);
     for (size_t i = 0; i < n; i++) {
-        WB_AUTO_FREE char *title = NULL;
-        if (!opens_group(contrasts, i))
-            continue;
-        title = contrast_title(wb_json_at(contrasts, i));
-        wb_table_row(t);
-        wb_table_cell(t, "%s", title);
-        for (size_t k = i; k < n; k++) {
+        for (size_t k = i; k < n && opens_group(contrasts, i); k++) {
             const wb_json *c = wb_json_at(contrasts, k);
             if (!same_arms(c, wb_json_at(contrasts, i)))
                 continue;
@@ -268,9 +263,43 @@ static void add_contrast_table(const wb_json *contrasts, int width, struct wb_bu
             change_cells(t, c, "q");
         }
     }
-    wb_table_print(t, width, out);
+    return t;
+}
+
+static void add_line(struct wb_buf *out, const char **from)
+{
+    size_t n = strcspn(*from, "\n") + 1;
+
+    wb_buf_add(out, *from, n);
+    *from += n;
+}
+
+/* The table, with the name of each contrast on a line of its own over its rows: names are longer
+ * than a column can be. */
+static void add_contrast_table(const wb_json *contrasts, int width, struct wb_buf *out)
+{
+    struct wb_buf rows = WB_BUF_INIT(16u << 20);
+    struct wb_table *t = contrast_table(contrasts);
+    size_t n = wb_json_len(contrasts);
+    const char *line;
+
+    wb_table_print(t, width, &rows);
     wb_table_free(t);
+    line = wb_buf_str(&rows);
+    add_line(out, &line); /* heads and rule */
+    add_line(out, &line);
+    for (size_t i = 0; i < n; i++) {
+        WB_AUTO_FREE char *title = NULL;
+        if (!opens_group(contrasts, i))
+            continue;
+        title = contrast_title(wb_json_at(contrasts, i));
+        add_wrapped(out, "", 2, title, width);
+        for (size_t k = i; k < n; k++)
+            if (same_arms(wb_json_at(contrasts, k), wb_json_at(contrasts, i)))
+                add_line(out, &line);
+    }
     wb_buf_addc(out, '\n');
+    wb_buf_release(&rows);
 }
 
 /* One sentence for each contrast's primary metric. */

@@ -13,6 +13,8 @@
 #include "server/cli/records.h"
 
 #define OUT_MAX (16u << 20)
+#define DIGEST_SHOWN 12
+#define TEXT_SHOWN 100
 
 struct options {
     const char *metric, *threshold;
@@ -289,8 +291,9 @@ static int check_equal(const struct ref *base, const struct ref *other, bool for
     for (size_t i = 0; i < WB_LEN(paths); i++) {
         const char *a = wb_json_string(wb_json_path(x, paths[i]));
         const char *b = wb_json_string(wb_json_path(y, paths[i]));
-        wb_json *note;
         WB_AUTO_FREE char *text = NULL;
+        wb_json *note;
+        int shown;
         if (a == NULL || b == NULL || strcmp(a, b) == 0)
             continue;
         if (i == 0 && !force)
@@ -298,8 +301,9 @@ static int check_equal(const struct ref *base, const struct ref *other, bool for
                            "%s ran on '%s', %s on '%s': figures of different "
                            "host classes do not compare (--force does it anyway)",
                            base->typed, a, other->typed, b);
-        text = wb_strf("%s differs: '%s' in %s, '%s' in %s", paths[i], a, base->typed, b,
-                       other->typed);
+        shown = strcmp(paths[i], "recipe.digest") == 0 ? DIGEST_SHOWN : TEXT_SHOWN;
+        text = wb_strf("%s differs: '%.*s' in %s, '%.*s' in %s", paths[i], shown, a, base->typed,
+                       shown, b, other->typed);
         note = wb_json_object();
         wb_json_set_str(note, "code", "differs");
         wb_json_set_str(note, "text", text);
@@ -379,6 +383,20 @@ static int report_of(const struct ref *refs, size_t n, const struct options *o, 
     return rc;
 }
 
+/* What to type next: the rest of the figures, and the runs behind them. */
+static void add_next(const wb_json *report, const char *campaign, struct wb_buf *out)
+{
+    const wb_json *contrasts = wb_json_get(report, "contrasts"),
+                  *arms = wb_json_get(report, "arms");
+    const char *p99 = wb_json_string(wb_json_path(report, "headline.p99"));
+    bool decided = wb_json_len(contrasts) > 0 && p99 != NULL &&
+                   strcmp(wb_json_str_or(wb_json_at(contrasts, 0), "metric", ""), p99) == 0;
+
+    wb_buf_addf(out, "\nNext:  weighbridge show %s\n", campaign);
+    if (p99 != NULL && !decided && wb_json_len(arms) > 1)
+        wb_buf_addf(out, "       weighbridge compare %s --metric %s\n", campaign, p99);
+}
+
 static int compare(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
     const struct options *o = opts;
@@ -407,6 +425,7 @@ static int compare(const struct wb_cli *cli, const void *opts, int argc, char **
         wb_cli_print_json(report);
     } else if (rc == 0) {
         wb_campaign_report_print(report, cli->width, &out);
+        add_next(report, refs[0].campaign, &out);
         wb_json_free(report);
         wb_cli_print(&out);
     }
