@@ -72,7 +72,7 @@ static int tidy_raw(struct wb_work *w, const struct wb_git_ref *raw,
 static int tidy(struct wb_work *w, struct wb_err *err)
 {
     struct wb_store *s = w->s;
-    WB_AUTO_FREE char *pattern = wb_strf(WB_RAW "%s/*", s->controller);
+    WB_AUTO_FREE char *folder = wb_strf(WB_RAW "%s/", s->controller);
     struct wb_git_ref *raw = NULL;
     struct wb_git_commit tip = {0};
     bool has_tip = false;
@@ -87,7 +87,7 @@ static int tidy(struct wb_work *w, struct wb_err *err)
         return rc;
     rc = tip_of(s, w->ref, &tip, &has_tip, err);
     if (rc == 0)
-        rc = wb_git_refs(s->git, pattern, &raw, &n, err);
+        rc = wb_git_refs(s->git, folder, &raw, &n, NULL, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = tidy_raw(w, &raw[i], &tip, has_tip, err);
     s->tidied = rc == 0;

@@ -1,14 +1,18 @@
 #include "server/record/git.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <git2.h>
+#include <git2/sys/odb_backend.h>
 #include <git2/sys/repository.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "server/base/file.h"
 #include "server/base/mem.h"
+#include "server/record/loose.h"
 
 #define AUTHOR "Weighbridge"
 #define MAIL "weighbridge@localhost"
@@ -47,7 +51,7 @@ static enum wb_code code_of(int rc, int klass)
         return WB_INVALID;
     default:
         return klass == GIT_ERROR_ODB || klass == GIT_ERROR_ZLIB || klass == GIT_ERROR_TREE ||
-                       klass == GIT_ERROR_OBJECT
+                       klass == GIT_ERROR_OBJECT || klass == GIT_ERROR_REFERENCE
                    ? WB_CORRUPT
                    : WB_IO;
     }
@@ -112,6 +116,136 @@ bool wb_oid_equal(const struct wb_oid *a, const struct wb_oid *b)
     return memcmp(a->id, b->id, sizeof(a->id)) == 0;
 }
 
+/* ---- loose objects, read by us (see loose.h) ---- */
+
+struct loose_backend {
+    git_odb_backend base;
+    char *objects;
+};
+
+static int loose_error(int rc, const struct wb_err *err)
+{
+    if (rc == -WB_NOT_FOUND)
+        return GIT_ENOTFOUND;
+    (void)git_error_set_str(rc == -WB_CORRUPT ? GIT_ERROR_ODB : GIT_ERROR_OS, err->root);
+    return GIT_ERROR;
+}
+
+static int loose_read(void **data, size_t *n, git_object_t *type, git_odb_backend *b,
+                      const git_oid *id)
+{
+    const struct loose_backend *l = (const struct loose_backend *)b;
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_loose head;
+    struct wb_buf text;
+    struct wb_oid oid;
+    int rc;
+
+    take(&oid, id);
+    rc = wb_loose_read(l->objects, &oid, &head, &text, &err);
+    if (rc < 0)
+        return loose_error(rc, &err);
+    *data = git_odb_backend_data_alloc(b, text.len + 1);
+    if (*data)
+        memcpy(*data, wb_buf_str(&text), text.len + 1);
+    *n = text.len;
+    *type = git_object_string2type(head.type);
+    wb_buf_release(&text);
+    return *data ? 0 : GIT_ERROR;
+}
+
+static int loose_head(size_t *n, git_object_t *type, git_odb_backend *b, const git_oid *id)
+{
+    const struct loose_backend *l = (const struct loose_backend *)b;
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_loose head;
+    struct wb_oid oid;
+    int rc;
+
+    take(&oid, id);
+    rc = wb_loose_head(l->objects, &oid, &head, &err);
+    if (rc < 0)
+        return loose_error(rc, &err);
+    *n = head.size;
+    *type = git_object_string2type(head.type);
+    return 0;
+}
+
+static int loose_exists(git_odb_backend *b, const git_oid *id)
+{
+    const struct loose_backend *l = (const struct loose_backend *)b;
+    struct wb_oid oid;
+    WB_AUTO_FREE char *path = NULL;
+
+    take(&oid, id);
+    path = wb_loose_path(l->objects, &oid);
+    return wb_path_exists(path);
+}
+
+/* Whether an object that is to be written is there already, and whole: a damaged one is written
+ * again. Its age is renewed, so that git's pruning leaves it. */
+static int loose_freshen(git_odb_backend *b, const git_oid *id)
+{
+    const struct loose_backend *l = (const struct loose_backend *)b;
+    struct wb_loose head;
+    struct wb_buf text;
+    struct wb_oid oid;
+    git_oid is;
+    WB_AUTO_FREE char *path = NULL;
+    int rc;
+
+    take(&oid, id);
+    if (wb_loose_read(l->objects, &oid, &head, &text, NULL) < 0)
+        return GIT_ERROR;
+    rc = git_odb_hash(&is, wb_buf_str(&text), text.len, git_object_string2type(head.type));
+    wb_buf_release(&text);
+    path = wb_loose_path(l->objects, &oid);
+    if (rc < 0 || !git_oid_equal(&is, id) || utimensat(AT_FDCWD, path, NULL, 0) < 0)
+        return GIT_ERROR;
+    return 0;
+}
+
+static void loose_free(git_odb_backend *b)
+{
+    struct loose_backend *l = (struct loose_backend *)b;
+
+    free(l->objects);
+    free(l);
+}
+
+static git_odb_backend *loose_backend(const char *objects)
+{
+    struct loose_backend *l = wb_calloc(1, sizeof(*l));
+
+    l->base.version = GIT_ODB_BACKEND_VERSION;
+    l->base.read = loose_read;
+    l->base.read_header = loose_head;
+    l->base.exists = loose_exists;
+    l->base.freshen = loose_freshen;
+    l->base.free = loose_free;
+    l->objects = wb_strdup(objects);
+    return &l->base;
+}
+
+/* Adds readers for loose and packed objects of a repository to a database. */
+static int add_readers(git_odb *odb, const char *repository)
+{
+    WB_AUTO_FREE char *objects = wb_strf("%s/objects", repository);
+    git_odb_backend *loose = loose_backend(objects), *packs = NULL;
+    int rc = git_odb_add_alternate(odb, loose, 2);
+
+    if (rc < 0)
+        loose_free(loose);
+    if (rc == 0)
+        rc = git_odb_backend_pack(&packs, objects);
+    if (rc == 0) {
+        rc = git_odb_add_alternate(odb, packs, 1);
+        if (rc < 0)
+            packs->free(packs);
+    }
+    return rc;
+}
+
 /* ---- the library, the repository ---- */
 
 /* The settings are the library's, not ours to keep; the first user of the process makes them. Who
@@ -172,7 +306,11 @@ int wb_git_open(const char *path, const char *config, struct wb_git **out, struc
     if (rc == 0)
         rc = use_config(g, config);
     if (rc == 0)
-        rc = git_repository_odb(&g->odb, g->repo);
+        rc = git_odb_new(&g->odb);
+    if (rc == 0)
+        rc = add_readers(g->odb, path);
+    if (rc == 0)
+        rc = git_repository_set_odb(g->repo, g->odb);
     if (rc < 0) {
         rc = fail_git(err, rc, "cannot open the repository %s", path);
         wb_git_close(g);
@@ -211,42 +349,100 @@ int wb_git_config(struct wb_git *g, const char *name, char **out, struct wb_err 
 
 /* ---- references ---- */
 
+struct ref_list {
+    struct wb_git_ref *v;
+    size_t n, cap;
+    struct wb_strv *broken;
+};
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct wb_git_ref *)a)->name, ((const struct wb_git_ref *)b)->name);
 }
 
-int wb_git_refs(struct wb_git *g, const char *pattern, struct wb_git_ref **out, size_t *n,
-                struct wb_err *err)
+static void add_ref(struct ref_list *l, const char *name, const git_oid *id)
 {
+    wb_grow(&l->v, &l->cap, l->n + 1, sizeof(*l->v));
+    l->v[l->n].name = wb_strdup(name);
+    take(&l->v[l->n++].id, id);
+}
+
+static bool has_ref(const struct ref_list *l, const char *name)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!strcmp(l->v[i].name, name))
+            return true;
+    return false;
+}
+
+/* A file of a reference that the library's iterator did not give: it passes over what it cannot
+ * read. One that was made just now can be read. */
+static int check_ref(struct wb_git *g, struct ref_list *l, const char *name, struct wb_err *err)
+{
+    git_oid id;
+    int rc;
+
+    if (has_ref(l, name))
+        return 0;
+    rc = git_reference_name_to_id(&id, g->repo, name);
+    if (rc == 0)
+        add_ref(l, name, &id);
+    else if (rc != GIT_ENOTFOUND && l->broken)
+        wb_strv_add(l->broken, name);
+    else if (rc != GIT_ENOTFOUND)
+        return wb_fail(err, WB_CORRUPT, "the reference %s in %s cannot be read", name, g->path);
+    return 0;
+}
+
+/* Looks at the files of references below `folder` (ends with a slash). */
+static int check_folder(struct wb_git *g, struct ref_list *l, const char *folder, int depth,
+                        struct wb_err *err)
+{
+    WB_AUTO_FREE char *dir = wb_strf("%s/%s", g->path, folder);
+    struct wb_strv names = {0};
+    int rc = wb_path_exists(dir) ? wb_list_dir(dir, &names, err) : 0;
+
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        WB_AUTO_FREE char *name = wb_strf("%s%s", folder, names.v[i]);
+        WB_AUTO_FREE char *below = wb_strf("%s/", name);
+        WB_AUTO_FREE char *inside = wb_strf("%s/%s", g->path, below);
+        size_t n = strlen(name);
+
+        if (wb_path_exists(inside))
+            rc = depth > 1 ? check_folder(g, l, below, depth - 1, err) : 0;
+        else if (n < 5 || strcmp(name + n - 5, ".lock") != 0)
+            rc = check_ref(g, l, name, err);
+    }
+    wb_strv_release(&names);
+    return rc;
+}
+
+int wb_git_refs(struct wb_git *g, const char *folder, struct wb_git_ref **out, size_t *n,
+                struct wb_strv *broken, struct wb_err *err)
+{
+    WB_AUTO_FREE char *pattern = wb_strf("%s*", folder);
     git_reference_iterator *it = NULL;
     git_reference *ref = NULL;
-    struct wb_git_ref *v = NULL;
-    size_t count = 0, cap = 0;
+    struct ref_list l = {.broken = broken};
     int rc = git_reference_iterator_glob_new(&it, g->repo, pattern);
 
     while (rc == 0 && (rc = git_reference_next(&ref, it)) == 0) {
-        const git_oid *id = git_reference_target(ref);
-
-        if (id) {
-            wb_grow(&v, &cap, count + 1, sizeof(*v));
-            v[count].name = wb_strdup(git_reference_name(ref));
-            take(&v[count++].id, id);
-        }
+        if (git_reference_target(ref))
+            add_ref(&l, git_reference_name(ref), git_reference_target(ref));
         git_reference_free(ref);
     }
-    if (rc != GIT_ITEROVER) {
-        rc = fail_git(err, rc, "%s: cannot list the references %s", g->path, pattern);
-        wb_git_refs_free(v, count);
-    } else {
-        if (count)
-            qsort(v, count, sizeof(*v), by_name);
-        *out = v;
-        *n = count;
-        rc = 0;
-    }
     git_reference_iterator_free(it);
-    return rc;
+    rc = rc == GIT_ITEROVER ? check_folder(g, &l, folder, 3, err)
+                            : fail_git(err, rc, "%s: cannot list %s", g->path, folder);
+    if (rc < 0) {
+        wb_git_refs_free(l.v, l.n);
+        return rc;
+    }
+    if (l.n)
+        qsort(l.v, l.n, sizeof(*l.v), by_name);
+    *out = l.v;
+    *n = l.n;
+    return 0;
 }
 
 void wb_git_refs_free(struct wb_git_ref *refs, size_t n)
@@ -422,16 +618,15 @@ int wb_git_batch_new(struct wb_git *g, const char *dir, struct wb_git_batch **ou
                      struct wb_err *err)
 {
     struct wb_git_batch *b = wb_calloc(1, sizeof(*b));
-    WB_AUTO_FREE char *objects = wb_strf("%s/objects", g->path);
     git_odb_backend *loose = NULL;
     int rc = git_odb_new(&b->odb);
 
     if (rc == 0)
         rc = git_odb_backend_loose(&loose, dir, LOOSE_LEVEL, 0, 0, 0);
     if (rc == 0)
-        rc = git_odb_add_backend(b->odb, loose, 2);
+        rc = git_odb_add_backend(b->odb, loose, 3);
     if (rc == 0)
-        rc = git_odb_add_disk_alternate(b->odb, objects);
+        rc = add_readers(b->odb, g->path);
     if (rc == 0)
         rc = git_repository_wrap_odb(&b->repo, b->odb);
     if (rc < 0) {

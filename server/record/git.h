@@ -15,6 +15,7 @@
 
 #include "server/base/buf.h"
 #include "server/base/err.h"
+#include "server/base/mem.h"
 
 #define WB_OID_HEX 41 /* 40 hex digits and the terminator */
 
@@ -45,10 +46,12 @@ struct wb_git_ref {
     char *name;
     struct wb_oid id;
 };
-/* References whose name matches the pattern ("refs/heads/records/\*"), sorted by name; symbolic
- * and broken ones are left out. Free with wb_git_refs_free. */
-int wb_git_refs(struct wb_git *g, const char *pattern, struct wb_git_ref **out, size_t *n,
-                struct wb_err *err) WB_MUST_CHECK;
+/* References below a folder of them ("refs/heads/records/"), at most three levels deep, sorted by
+ * name; symbolic ones are left out. One that is there but cannot be read is added to broken, or,
+ * where that is NULL, is WB_CORRUPT: what it held would silently be missing. Free with
+ * wb_git_refs_free. */
+int wb_git_refs(struct wb_git *g, const char *folder, struct wb_git_ref **out, size_t *n,
+                struct wb_strv *broken, struct wb_err *err) WB_MUST_CHECK;
 void wb_git_refs_free(struct wb_git_ref *refs, size_t n);
 int wb_git_ref(struct wb_git *g, const char *name, struct wb_oid *out,
                struct wb_err *err) WB_MUST_CHECK; /* WB_NOT_FOUND when absent */

@@ -182,6 +182,7 @@ static int check_head(struct survey *v, struct wb_err *err)
 static int survey_all(struct survey *v, struct wb_err *err)
 {
     struct wb_git_ref *raw = NULL;
+    struct wb_strv broken = {0};
     size_t n = 0;
     int rc = wb_days_read(v->s, &v->days, v->damage, err);
 
@@ -192,7 +193,10 @@ static int survey_all(struct survey *v, struct wb_err *err)
     for (size_t i = 0; rc == 0 && i < v->days.nrefs; i++)
         rc = survey_ref(v, i, err);
     if (rc == 0)
-        rc = wb_git_refs(v->s->git, WB_RAW "*/*", &raw, &n, err);
+        rc = wb_git_refs(v->s->git, WB_RAW, &raw, &n, &broken, err);
+    for (size_t i = 0; i < broken.n; i++)
+        wb_damage_add(v->damage, NULL, broken.v[i], "unreadable", "the reference cannot be read");
+    wb_strv_release(&broken);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = survey_raw(v, &raw[i], err);
     wb_git_refs_free(raw, n);

@@ -8,6 +8,7 @@
 
 #include "server/base/file.h"
 #include "server/base/mem.h"
+#include "server/record/loose.h"
 
 char *wb_quarantine_path(const char *repository)
 {
@@ -25,15 +26,6 @@ int wb_quarantine_make(const char *dir, struct wb_err *err)
     return 0;
 }
 
-/* "dir/xx/yyyy..."; caller frees. */
-static char *object_path(const char *dir, const struct wb_oid *id)
-{
-    char hex[WB_OID_HEX];
-
-    wb_oid_hex(id, hex);
-    return wb_strf("%s/%.2s/%s", dir, hex, hex + 2);
-}
-
 int wb_sync_path(const char *path, struct wb_err *err)
 {
     WB_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -49,7 +41,7 @@ int wb_sync_path(const char *path, struct wb_err *err)
  * the repository before. */
 static int sync_object(const char *dir, const struct wb_oid *id, bool start, struct wb_err *err)
 {
-    WB_AUTO_FREE char *path = object_path(dir, id);
+    WB_AUTO_FREE char *path = wb_loose_path(dir, id);
     WB_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
     int rc;
 
@@ -75,8 +67,8 @@ int wb_quarantine_sync(const char *dir, const struct wb_oid *ids, size_t n, stru
 static int publish_object(const char *dir, const char *objects, const struct wb_oid *id,
                           bool touched[256], struct wb_err *err)
 {
-    WB_AUTO_FREE char *from = object_path(dir, id);
-    WB_AUTO_FREE char *to = object_path(objects, id);
+    WB_AUTO_FREE char *from = wb_loose_path(dir, id);
+    WB_AUTO_FREE char *to = wb_loose_path(objects, id);
     WB_AUTO_FREE char *folder = wb_strf("%s/%02x", objects, id->id[0]);
 
     if (!wb_path_exists(from))

@@ -99,7 +99,7 @@ static int holds_records(const char *path, bool *out, struct wb_err *err)
     int rc = wb_git_open(path, NULL, &g, err);
 
     if (rc == 0)
-        rc = wb_git_refs(g, WB_RECORDS "*", &refs, &n, err);
+        rc = wb_git_refs(g, WB_RECORDS, &refs, &n, NULL, err);
     if (rc == 0)
         *out = n > 0;
     wb_git_refs_free(refs, n);

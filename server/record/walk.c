@@ -107,8 +107,12 @@ int wb_days_read(struct wb_store *s, struct wb_days *out, wb_json *damage, struc
 {
     struct wb_days d = {0};
     struct wb_err own = WB_ERR_INIT;
-    int rc = wb_git_refs(s->git, WB_RECORDS "*", &d.refs, &d.nrefs, &own);
+    struct wb_strv broken = {0};
+    int rc = wb_git_refs(s->git, WB_RECORDS, &d.refs, &d.nrefs, damage ? &broken : NULL, &own);
 
+    for (size_t i = 0; i < broken.n; i++)
+        wb_damage_add(damage, NULL, broken.v[i], "unreadable", "the reference cannot be read");
+    wb_strv_release(&broken);
     for (size_t i = 0; rc == 0 && i < d.nrefs; i++)
         rc = read_ref(&(struct level){s, &d, i, damage}, &own);
     if (rc < 0) {
