@@ -19,4 +19,8 @@ void wb_sha256_end(struct wb_sha256 *d, char hex[WB_SHA256_HEX]); /* frees d */
 void wb_sha256_of(const void *data, size_t n, char hex[WB_SHA256_HEX]);
 int wb_sha256_file(const char *path, char hex[WB_SHA256_HEX], struct wb_err *err) WB_MUST_CHECK;
 
+/* WB_CORRUPT unless the last 20 bytes of a file are the SHA-1 of all before them: git's packs and
+ * what belongs to them end like this. */
+int wb_sha1_trailer(const char *path, struct wb_err *err) WB_MUST_CHECK;
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/base/digest.h"
 #include "server/base/file.h"
 #include "server/record/internal.h"
 #include "server/record/check.h"
@@ -179,13 +180,43 @@ static int check_head(struct survey *v, struct wb_err *err)
     return 0;
 }
 
+/* Packs and what belongs to them, before anything is read from them: libgit2 trusts an index and
+ * can be led outside of its file. *whole tells whether they can be read. */
+static int check_packs(struct survey *v, bool *whole, struct wb_err *err)
+{
+    static const char *const ends[] = {".pack", ".idx", ".rev", ".bitmap"};
+    WB_AUTO_FREE char *dir = wb_strf("%s/objects/pack", wb_store_path(v->s));
+    struct wb_strv names = {0};
+    int rc = wb_list_dir(dir, &names, err);
+
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        WB_AUTO_FREE char *file = wb_strf("objects/pack/%s", names.v[i]);
+        WB_AUTO_FREE char *path = wb_strf("%s/%s", dir, names.v[i]);
+        const char *end = strrchr(names.v[i], '.');
+        bool ours = false;
+
+        for (size_t k = 0; end && k < WB_LEN(ends); k++)
+            ours |= !strcmp(end, ends[k]);
+        if (!ours || wb_sha1_trailer(path, err) == 0 || !wb_path_exists(path))
+            continue; /* git may just have packed it into another */
+        *whole = false;
+        rc = note(v, NULL, file, err);
+    }
+    wb_strv_release(&names);
+    return rc;
+}
+
 static int survey_all(struct survey *v, struct wb_err *err)
 {
     struct wb_git_ref *raw = NULL;
     struct wb_strv broken = {0};
     size_t n = 0;
-    int rc = wb_days_read(v->s, &v->days, v->damage, err);
+    bool whole = true;
+    int rc = check_packs(v, &whole, err);
 
+    if (rc < 0 || !whole)
+        return rc;
+    rc = wb_days_read(v->s, &v->days, v->damage, err);
     for (size_t i = 0; rc == 0 && i < v->days.n; i++)
         rc = survey_day(v, &v->days.v[i], err);
     if (v->n)

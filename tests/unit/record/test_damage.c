@@ -179,6 +179,43 @@ static void test_named(void **state)
     wb_store_close(s);
 }
 
+/* The same for packs and what belongs to them. */
+static void test_packs(void **state)
+{
+    const char *dir = *state;
+    struct wb_store *s = open_store(dir, true);
+    WB_AUTO_FREE char *out = NULL;
+    WB_AUTO_FREE char *folder = wb_strf("%s/objects/pack", wb_store_path(s));
+    struct wb_strv names = {0};
+    struct wb_err err = WB_ERR_INIT;
+
+    commit_records(s, 0, 2);
+    wb_store_close(s);
+    out = git(dir, "gc", "-q", "--prune=now");
+    assert_int_equal(wb_list_dir(folder, &names, &err), 0);
+    assert_true(names.n >= 2);
+    for (size_t i = 0; i < names.n; i++) {
+        static const long places[] = {0, 9, 100, 333, -21, -1};
+        WB_AUTO_FREE char *path = wb_strf("%s/%s", folder, names.v[i]);
+        WB_AUTO_FREE char *file = wb_strf("objects/pack/%s", names.v[i]);
+
+        for (size_t p = 0; p < WB_LEN(places); p++) {
+            WB_AUTO_JSON wb_json *damage = NULL;
+
+            flip(path, places[p]);
+            s = open_store(dir, false);
+            damage = verify_all(s, NULL);
+            assert_int_equal(count_code(damage, NULL, file, "unreadable"), 1);
+            wb_store_close(s);
+            flip(path, places[p]);
+        }
+    }
+    s = open_store(dir, false);
+    assert_undamaged(s, 2);
+    wb_store_close(s);
+    wb_strv_release(&names);
+}
+
 /* References and HEAD that point to nothing, or are no references. */
 static void test_references(void **state)
 {
@@ -388,8 +425,9 @@ static void test_list_with_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_every_object), T(test_named),    T(test_references),
-        T(test_disagreeing),  T(test_lost_run), T(test_list_with_damage),
+        T(test_every_object),     T(test_named),       T(test_packs),
+        T(test_references),       T(test_disagreeing), T(test_lost_run),
+        T(test_list_with_damage),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
