@@ -107,6 +107,11 @@ test: ## everything: unit, style, and system tests on a real Docker Engine, redi
 	@$(MAKE) --no-print-directory -j2 DEVELOPER=1 all
 	@tests/support/summary test
 
+# Programs of the benchmarks: every tests/bench/*.c is one.
+$B/bench/%: $B/obj/tests/bench/%.o $B/libwb.a $B/libwbbase.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) $(LDFLAGS)
+
 system-programs: $(SYSTEM_BIN) $(SUPPORT_BIN)
 
 demo: ## native x1 against docker x1 on Redis, with a verdict (root, Debian 12)
