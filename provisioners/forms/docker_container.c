@@ -155,6 +155,10 @@ wb_json *wb_container_body(const struct wb_form_env *env, const struct wb_instan
 
     for (char *const *a = spec->argv; *a; a++)
         wb_json_push(cmd, wb_json_str(*a));
+    /* What a program gets natively (base/job.c), so that it finds the same. */
+    wb_json_push(vars, wb_json_str("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:"
+                                   "/bin"));
+    wb_json_push(vars, wb_json_str("LANG=C.UTF-8"));
     for (char *const *v = spec->env; v && *v; v++)
         wb_json_push(vars, wb_json_str(*v));
     wb_json_set_str(labels, "wb.owner", env->owner);
@@ -166,7 +170,7 @@ wb_json *wb_container_body(const struct wb_form_env *env, const struct wb_instan
     wb_json_set(body, "Entrypoint", wb_json_array());
     wb_json_set(body, "Cmd", cmd);
     wb_json_set(body, "Env", vars);
-    wb_json_set_str(body, "WorkingDir", WB_DOCKER_DATA);
+    wb_json_set_str(body, "WorkingDir", WB_DOCKER_ROOT);
     /* The user that runs the program natively: the data folder is his. */
     wb_json_set_str(body, "User", user);
     wb_json_set(body, "Labels", labels);

@@ -9,6 +9,7 @@ passed=0
 failed=0
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf -- "$tmp"' EXIT
+given=${WB_DOCKER_SOCKET:-}
 unset DOCKER_HOST WB_DOCKER_SOCKET
 
 ok() {
@@ -32,7 +33,7 @@ check() {
 no_process() {
     local dir
     for dir in /proc/[0-9]*; do
-        case $(tr '\0' ' ' <"$dir/cmdline" 2>/dev/null) in
+        case $(tr '\0' ' ' 2>/dev/null <"$dir/cmdline") in
         *dockerd*"$WB_DOCKER_DIR"* | *containerd*"$WB_DOCKER_DIR"*)
             return 1
             ;;
@@ -43,6 +44,10 @@ no_process() {
 # Nothing of that engine: no process, no mount below its folder.
 nothing_left() {
     no_process && ! grep -qF -- " $WB_DOCKER_DIR" /proc/self/mounts
+}
+
+not_running() {
+    ! grep -q '^State:.*[RSD] ' "/proc/$1/status" 2>/dev/null
 }
 
 # until_true SECONDS CONDITION...
@@ -94,7 +99,8 @@ else
     check with-docker-after-kill-left nothing_left
 
     # An engine that dies is told, with its log.
-    $with sh -c 'kill -KILL "$(cat "$WB_DOCKER_DIR/dockerd.pid")"; exit 3' 2>"$tmp/err"
+    $with sh -c 'pid=$(cat "$WB_DOCKER_DIR/dockerd.pid"); kill -KILL "$pid"
+        while grep -q "^State:.*[RSD] " "/proc/$pid/status" 2>/dev/null; do :; done; exit 3' 2>"$tmp/err"
     check with-docker-dies test "$?" = 3
     check with-docker-dies-said grep -q 'ended while the command ran' "$tmp/err"
     check with-docker-dies-left nothing_left
@@ -108,14 +114,16 @@ else
     check with-docker-no-start-said grep -q 'this is why' "$tmp/err"
     check with-docker-no-start-left nothing_left
 
-    # Two do not share a folder.
-    flock "$WB_DOCKER_DIR/lock" $with true 2>"$tmp/err"
+    # Two do not share a folder: the second waits, for a time.
+    WB_DOCKER_WAIT=1 flock "$WB_DOCKER_DIR/lock" $with true 2>"$tmp/err"
     check with-docker-locked test "$?" = 125
-    check with-docker-locked-said grep -q 'in use by another' "$tmp/err"
+    check with-docker-locked-said grep -q 'waiting for with-docker true' "$tmp/err"
+    check with-docker-locked-left nothing_left
     unset WB_DOCKER_DIR
 fi
 
-# The form. Base image and engine data are kept in build/docker.
+# The form, on the engine that was given or on one of its own. The base image is kept in build.
+[ -z "$given" ] || export WB_DOCKER_SOCKET=$given
 while read -r line; do
     case $line in
     'ok '*) ok "${line#ok }" ;;
@@ -125,6 +133,21 @@ while read -r line; do
     esac
 done < <(provisioners/with-docker "$build/system/docker_form" "$PWD/build/docker/cache" 2>&1)
 [ -n "${seen:-}" ] || bad docker-form "it did not come to its end"
+
+# An engine that is killed leaves its containers behind: with-docker ends them too.
+base=$(find build/docker/cache -name 'rootfs-*.tar' 2>/dev/null | head -n 1)
+if [ ! -S /var/run/docker.sock ] && [ -n "$base" ] && command -v docker >/dev/null; then
+    export WB_DOCKER_DIR=$tmp/killed
+    unset WB_DOCKER_SOCKET
+    provisioners/with-docker sh -c 'd="docker -H unix://$WB_DOCKER_SOCKET"
+        $d import "$1" base >/dev/null && id=$($d run -d --network host base sleep 1000) || exit 4
+        $d inspect -f "{{.State.Pid}}" "$id" >"$2"
+        kill -KILL "$(cat "$WB_DOCKER_DIR/dockerd.pid")"' - "$base" "$tmp/pid" 2>"$tmp/err"
+    check with-docker-container-ran grep -qx '[1-9][0-9]*' "$tmp/pid"
+    pid=$(cat "$tmp/pid")
+    check with-docker-container-ended until_true 5 not_running "$pid"
+    check with-docker-killed-left nothing_left
+fi
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

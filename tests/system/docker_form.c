@@ -166,7 +166,7 @@ static void test_life(struct fixture *f)
     CHECK(f, s.state == WB_INSTANCE_RUNNING && s.pid > 0 && s.cgroup[0]);
     CHECK(f, owned(f) == 1);
     WB_AUTO_FREE char *expected =
-        wb_strf("out\nconfig text\nprefix text\nuser %u dir /wb/data var 7\n", geteuid());
+        wb_strf("out\nconfig text\nprefix text\nuser %u dir /wb var 7\n", geteuid());
     int64_t deadline = wb_now_ns(NULL) + 20 * WB_SEC;
     do {
         wb_buf_clear(&log);

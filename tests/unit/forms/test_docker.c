@@ -224,7 +224,8 @@ static void start_asks_for_exactly_this(void **state)
     WB_AUTO_JSON wb_json *right = NULL;
     WB_AUTO_FREE char *expected = wb_strf(
         "{\"Image\":\"sha256:1\",\"Entrypoint\":[],\"Cmd\":[\"/wb/prefix/bin/db\",\"--x\"],"
-        "\"Env\":[\"A=b\"],\"WorkingDir\":\"/wb/data\",\"User\":\"%u:%u\",\"Labels\":{"
+        "\"Env\":[\"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/"
+        "bin\",\"LANG=C.UTF-8\",\"A=b\"],\"WorkingDir\":\"/wb\",\"User\":\"%u:%u\",\"Labels\":{"
         "\"wb.owner\":\"me\",\"wb.campaign\":\"c\",\"wb.run\":\"run_1\",\"wb.index\":\"0\","
         "\"wb.kind\":\"instance\"},\"HostConfig\":{\"CpusetCpus\":\"1\",\"CpusetMems\":\"0\","
         "\"Memory\":268435456,\"MemorySwap\":268435456,\"CpuPeriod\":10000,\"CpuQuota\":8500,"
