@@ -57,12 +57,29 @@ static enum wb_code code_of(int rc, int klass)
     }
 }
 
+/* libgit2 puts the system's text at the end of its own and clears errno; callers want to tell a
+ * full disk from others. */
+static int errno_of(const git_error *e)
+{
+    static const int known[] = {ENOSPC, EDQUOT, EROFS, EIO, EACCES, EPERM, EMFILE, ENFILE, ENOENT};
+    size_t n = e && e->message && e->klass == GIT_ERROR_OS ? strlen(e->message) : 0;
+
+    for (size_t i = 0; i < WB_LEN(known); i++) {
+        const char *text = strerrordesc_np(known[i]);
+        size_t m = strlen(text);
+
+        if (n > m && !strcmp(e->message + n - m, text))
+            return known[i];
+    }
+    return 0;
+}
+
 /* Turns the last error of libgit2 into ours at once: it is per thread and soon overwritten. */
 WB_PRINTF(3, 4)
 static int fail_git(struct wb_err *err, int rc, const char *fmt, ...)
 {
-    int sys = errno;
     const git_error *e = git_error_last();
+    int sys = errno_of(e);
     int klass = e ? e->klass : GIT_ERROR_NONE;
     WB_AUTO_FREE char *what = NULL;
     va_list ap;
@@ -71,7 +88,7 @@ static int fail_git(struct wb_err *err, int rc, const char *fmt, ...)
     what = wb_vstrf(fmt, ap);
     va_end(ap);
     rc = wb_fail(err, code_of(rc, klass), "%s: %s", what, e && e->message ? e->message : "failed");
-    if (err && klass == GIT_ERROR_OS)
+    if (err)
         err->sys = sys;
     return rc;
 }
