@@ -137,8 +137,15 @@ static int check_metric(const struct ref *r, const char *metric, struct wb_err *
     return rc;
 }
 
-static wb_json *contrast(const char *arm, const char *against, const char *metric,
-                         const char *better, bool paired)
+/* What is asked of each pair of arms: the metric that decides, and the other ones of the plan. */
+struct metrics {
+    const char *main;
+    const wb_json *plan; /* its contrasts name the others */
+    const wb_json *runs; /* tell the directions */
+};
+
+static void add_contrast(wb_json *list, const char *arm, const char *against, const char *metric,
+                         const char *better)
 {
     wb_json *c = wb_json_object();
 
@@ -148,9 +155,42 @@ static wb_json *contrast(const char *arm, const char *against, const char *metri
     wb_json_set_str(c, "metric", metric);
     if (better != NULL && *better != '\0')
         wb_json_set_str(c, "better", better);
-    wb_json_set_bool(c, "primary", true);
-    wb_json_set_bool(c, "paired", paired);
-    return c;
+    wb_json_push(list, c);
+}
+
+static bool has_contrast(const wb_json *list, const char *arm, const char *against,
+                         const char *metric)
+{
+    for (size_t i = 0; i < wb_json_len(list); i++) {
+        const wb_json *c = wb_json_at(list, i);
+        if (strcmp(wb_json_str_or(c, "arm", ""), arm) == 0 &&
+            strcmp(wb_json_str_or(c, "against", ""), against) == 0 &&
+            strcmp(wb_json_str_or(c, "metric", ""), metric) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The contrasts of one pair of arms, each metric once. */
+static void add_pair_of(wb_json *list, const char *arm, const char *against,
+                        const struct metrics *m, bool paired)
+{
+    const wb_json *planned = wb_json_get(m->plan, "contrasts");
+    size_t before = wb_json_len(list);
+
+    if (has_contrast(list, arm, against, m->main))
+        return;
+    add_contrast(list, arm, against, m->main, direction(m->runs, m->main));
+    for (size_t i = 0; i < wb_json_len(planned); i++) {
+        const wb_json *c = wb_json_at(planned, i);
+        const char *metric = wb_json_str_or(c, "metric", m->main);
+        if (!has_contrast(list, arm, against, metric))
+            add_contrast(list, arm, against, metric, wb_json_str_or(c, "better", NULL));
+    }
+    for (size_t i = before; i < wb_json_len(list); i++) {
+        wb_json_set_bool(wb_json_at(list, i), "primary", i == before);
+        wb_json_set_bool(wb_json_at(list, i), "paired", paired);
+    }
 }
 
 /* The metric that decides: the one asked for, the plan's first primary one, else throughput. */
@@ -172,7 +212,7 @@ static void set_threshold(wb_json *plan, double threshold)
         wb_json_set_real(plan, "threshold_percent", threshold);
 }
 
-/* The plan of a whole campaign; with a metric asked for, that one for each pair of arms. */
+/* The plan of a whole campaign; a metric asked for decides for each pair of arms. */
 static wb_json *whole_campaign(const struct ref *r, const struct options *o)
 {
     wb_json *plan = wb_json_copy(r->plan), *picked;
@@ -183,14 +223,8 @@ static wb_json *whole_campaign(const struct ref *r, const struct options *o)
     picked = wb_json_array();
     for (size_t i = 0; i < wb_json_len(contrasts); i++) {
         const wb_json *c = wb_json_at(contrasts, i);
-        const char *arm = wb_json_str_or(c, "arm", ""), *against = wb_json_str_or(c, "against", "");
-        bool there = false;
-        for (size_t k = 0; k < wb_json_len(picked); k++)
-            there |= strcmp(wb_json_str_or(wb_json_at(picked, k), "arm", ""), arm) == 0 &&
-                     strcmp(wb_json_str_or(wb_json_at(picked, k), "against", ""), against) == 0;
-        if (!there)
-            wb_json_push(picked,
-                         contrast(arm, against, o->metric, direction(r->runs, o->metric), true));
+        add_pair_of(picked, wb_json_str_or(c, "arm", ""), wb_json_str_or(c, "against", ""),
+                    &(struct metrics){o->metric, r->plan, r->runs}, true);
     }
     wb_json_set(plan, "contrasts", picked);
     return plan;
@@ -201,7 +235,7 @@ static wb_json *whole_campaign(const struct ref *r, const struct options *o)
 /* A question over several references: a plan made for it, and its runs under the plan's labels. */
 struct question {
     wb_json *plan, *runs, *arms, *contrasts; /* the last two are borrowed from plan */
-    const char *metric, *better;
+    struct metrics metrics;
     bool one_campaign; /* all references are of one */
 };
 
@@ -248,7 +282,7 @@ static void add_pair(struct question *q, const struct ref *base, const char *bas
 
     add_arm(q, base, base_arm, a);
     add_arm(q, other, other_arm, b);
-    wb_json_push(q->contrasts, contrast(b, a, q->metric, q->better, paired));
+    add_pair_of(q->contrasts, b, a, &q->metrics, paired);
 }
 
 /* Adds the contrasts of one OTHER against REF: the arms named, or all of the same label. */
@@ -325,13 +359,12 @@ static int ask(const struct ref *refs, size_t n, const struct options *o, wb_jso
     q->contrasts = wb_json_array();
     wb_json_set(q->plan, "arms", q->arms);
     wb_json_set(q->plan, "contrasts", q->contrasts);
-    q->metric = main_metric(&refs[0], o);
-    if (q->metric == NULL)
+    q->metrics = (struct metrics){main_metric(&refs[0], o), refs[0].plan, refs[0].runs};
+    if (q->metrics.main == NULL)
         return wb_fail(err, WB_NOT_FOUND,
                        "no run of %s has a throughput; name a metric with "
                        "--metric",
                        refs[0].campaign);
-    q->better = direction(refs[0].runs, q->metric);
     q->one_campaign = true;
     for (size_t i = 1; i < n; i++)
         q->one_campaign &= strcmp(refs[0].campaign, refs[i].campaign) == 0;
