@@ -74,7 +74,7 @@ struct wb_instance_status {
 
 /* One owned thing found on the host by looking at the kernel or the container engine. */
 struct wb_owned {
-    char *kind;     /* "container", "image", "group", "process" */
+    char *kind;     /* "container", "network", "volume", "group" */
     char *id;       /* name or id that `reap` takes */
     char *run;      /* run id from its mark, or NULL */
     char *campaign; /* from its mark, or NULL */
