@@ -311,8 +311,8 @@ static int64_t answer_due(struct responder *r, int64_t now)
             int64_t at = r->rate_from + r->rate_done * WB_SEC / r->o.rate;
             if (at > now)
                 return at - now;
-            /* Idle time is not saved up. */
-            if (now - at > WB_MS) {
+            /* Idle time is saved up for a moment only. */
+            if (now - at > 20 * WB_MS) {
                 r->rate_from = now;
                 r->rate_done = 0;
             }
