@@ -20,6 +20,7 @@ int wb_stats_adjust(const wb_json *in, wb_json **out, struct wb_err *err) WB_MUS
 
 /* An answer of wb_stats_compare for people, at most width columns. */
 void wb_stats_compare_print(const wb_json *answer, int width, struct wb_buf *out);
+void wb_stats_adjust_print(const wb_json *answer, int width, struct wb_buf *out);
 
 /*
  * The report of a campaign over its run summaries (array, as wb_store_list gives) and its plan

@@ -6,42 +6,12 @@
 
 #include "server/analysis/campaign.h"
 #include "server/analysis/effect.h"
+#include "server/analysis/text.h"
 #include "server/base/mem.h"
 #include "server/base/table.h"
 #include "server/base/units.h"
 
 #define LEFT_OUT_SHOWN 12
-#define WIDTH_DEFAULT 80
-
-/* Words of text on lines of at most width columns; lines after the first are indented. */
-static void add_wrapped(struct wb_buf *out, const char *first, int indent, const char *text,
-                        int width)
-{
-    int at = 0;
-
-    for (const char *p = first; *p != '\0'; p++)
-        at += ((unsigned char)*p & 0xc0) != 0x80;
-    wb_buf_adds(out, first);
-    for (bool start = true; *text != '\0'; start = false) {
-        size_t n = strcspn(text, " ");
-        int w = 0;
-        for (size_t i = 0; i < n; i++)
-            w += ((unsigned char)text[i] & 0xc0) != 0x80;
-        if (!start && at + 1 + w > width) {
-            wb_buf_addf(out, "\n%*s", indent, "");
-            at = indent;
-        } else if (!start) {
-            wb_buf_addc(out, ' ');
-            at++;
-        }
-        for (size_t i = 0; i < n;
-             i++) /* records hold text of others: nothing drives the terminal */
-            wb_buf_addc(out, (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
-        at += w;
-        text += n + (text[n] == ' ');
-    }
-    wb_buf_addc(out, '\n');
-}
 
 /* A value with its unit; "-" when there is none. */
 static void add_value(struct wb_buf *out, const wb_json *value, const char *unit)
@@ -130,9 +100,9 @@ static void add_title(const wb_json *report, int width, struct wb_buf *out)
                     (long long)wb_json_int_or(runs, "found", 0), noisy > 0 ? "," : "");
     if (noisy > 0) {
         WB_AUTO_FREE char *with_noisy = wb_strf("%s %lld of them noisy", title, noisy);
-        add_wrapped(out, "", 0, with_noisy, width);
+        wb_text_wrapped(out, "", 0, with_noisy, width);
     } else {
-        add_wrapped(out, "", 0, title, width);
+        wb_text_wrapped(out, "", 0, title, width);
     }
     wb_buf_addc(out, '\n');
 }
@@ -211,7 +181,7 @@ static void add_arms(const wb_json *report, int width, struct wb_buf *out)
         WB_AUTO_FREE char *text =
             wb_strf("Medians over the runs. Throughput is of phase '%s', latency of phase '%s'.",
                     throughput ? load : "-", p99 ? latency : "-");
-        add_wrapped(out, "", 0, text, width);
+        wb_text_wrapped(out, "", 0, text, width);
     }
     wb_buf_addc(out, '\n');
 }
@@ -293,7 +263,7 @@ static void add_contrast_table(const wb_json *contrasts, int width, struct wb_bu
         if (!opens_group(contrasts, i))
             continue;
         title = contrast_title(wb_json_at(contrasts, i));
-        add_wrapped(out, "", 2, title, width);
+        wb_text_wrapped(out, "", 2, title, width);
         for (size_t k = i; k < n; k++)
             if (same_arms(wb_json_at(contrasts, k), wb_json_at(contrasts, i)))
                 add_line(out, &line);
@@ -315,7 +285,7 @@ static void add_sentences(const wb_json *contrasts, int width, struct wb_buf *ou
                        wb_json_str_or(c, "arm", ""), wb_json_str_or(c, "against", ""),
                        wb_json_str_or(c, "sentence", ""));
         text[0] = (char)(text[0] - 'a' + 'A'); /* verdicts are lower-case words */
-        add_wrapped(out, "", 2, text, width);
+        wb_text_wrapped(out, "", 2, text, width);
     }
 }
 
@@ -332,21 +302,10 @@ static void add_left_out(const wb_json *left, int width, struct wb_buf *out)
             wb_strf("%s (%s, round %lld, attempt %lld): %s", wb_json_str_or(l, "run", "?"),
                     wb_json_str_or(l, "arm", "?"), (long long)wb_json_int_or(l, "round", -1),
                     (long long)wb_json_int_or(l, "attempt", 1), wb_json_str_or(l, "why", ""));
-        add_wrapped(out, "  - ", 4, text, width);
+        wb_text_wrapped(out, "  - ", 4, text, width);
     }
     if (n > LEFT_OUT_SHOWN)
         wb_buf_addf(out, "  - and %zu more: see --json\n", n - LEFT_OUT_SHOWN);
-}
-
-static void add_warnings(const wb_json *warnings, int width, struct wb_buf *out)
-{
-    if (wb_json_len(warnings) > 0)
-        wb_buf_adds(out, "\nNotes\n");
-    for (size_t i = 0; i < wb_json_len(warnings); i++) {
-        const wb_json *w = wb_json_at(warnings, i);
-        bool star = strcmp(wb_json_str_or(w, "code", ""), "limited") == 0;
-        add_wrapped(out, star ? "  * " : "  - ", 4, wb_json_str_or(w, "text", ""), width);
-    }
 }
 
 void wb_campaign_report_print(const wb_json *report, int width, struct wb_buf *out)
@@ -354,14 +313,14 @@ void wb_campaign_report_print(const wb_json *report, int width, struct wb_buf *o
     const wb_json *contrasts = wb_json_get(report, "contrasts");
 
     if (width <= 0)
-        width = WIDTH_DEFAULT;
+        width = WB_TEXT_WIDTH;
     add_title(report, width, out);
     add_arms(report, width, out);
     if (wb_json_len(contrasts) > 0) {
         add_contrast_table(contrasts, width, out);
         add_sentences(contrasts, width, out);
     }
-    add_warnings(wb_json_get(report, "warnings"), width, out);
+    wb_text_notes(out, wb_json_get(report, "warnings"), width);
     add_left_out(wb_json_path(report, "runs.left_out"), width, out);
 }
 
@@ -392,7 +351,7 @@ void wb_stats_compare_print(const wb_json *answer, int width, struct wb_buf *out
     struct wb_table *t = wb_table_new();
 
     if (width <= 0)
-        width = WIDTH_DEFAULT;
+        width = WB_TEXT_WIDTH;
     wb_table_column(t, "row", WB_LEFT);
     wb_table_column(t, "n", WB_RIGHT);
     wb_table_column(t, "base", WB_RIGHT);
@@ -412,7 +371,34 @@ void wb_stats_compare_print(const wb_json *answer, int width, struct wb_buf *out
                     (long long)wb_json_int_or(mean, "of", 0), wb_json_real_or(mean, "ratio", NAN));
     if (rows == NULL) {
         wb_buf_addc(out, '\n');
-        add_wrapped(out, "", 2, wb_json_str_or(answer, "sentence", ""), width);
+        wb_text_wrapped(out, "", 2, wb_json_str_or(answer, "sentence", ""), width);
     }
-    add_warnings(wb_json_get(answer, "warnings"), width, out);
+    wb_text_notes(out, wb_json_get(answer, "warnings"), width);
+}
+
+/* ---- stats adjust ---- */
+
+void wb_stats_adjust_print(const wb_json *answer, int width, struct wb_buf *out)
+{
+    const wb_json *q = wb_json_get(answer, "q"), *rejected = wb_json_get(answer, "rejected");
+    struct wb_table *t = wb_table_new();
+    size_t next = 0;
+
+    wb_table_column(t, "row", WB_RIGHT);
+    wb_table_column(t, "q", WB_RIGHT);
+    wb_table_column(t, "finding", WB_LEFT);
+    for (size_t i = 0; i < wb_json_len(q); i++) {
+        bool hit = next < wb_json_len(rejected) &&
+                   wb_json_integer(wb_json_at(rejected, next)) == (int64_t)i;
+        next += hit;
+        wb_table_row(t);
+        wb_table_cell(t, "%zu", i);
+        if (wb_json_is_number(wb_json_at(q, i)))
+            wb_table_cell(t, "%.6g", wb_json_number(wb_json_at(q, i), 0));
+        else
+            wb_table_cell(t, "-");
+        wb_table_cell(t, "%s", hit ? "yes" : "no");
+    }
+    wb_table_print(t, width, out);
+    wb_table_free(t);
 }

@@ -6,21 +6,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/analysis/compare.h"
-#include "server/analysis/csv.h"
+#include "server/analysis/topics.h"
 #include "server/base/file.h"
-#include "server/base/problems.h"
-#include "server/base/table.h"
 #include "server/base/units.h"
 #include "server/cli/commands.h"
 
 #define OUT_MAX (64u << 20)
+#define FILES_MAX 1000
 
 struct options {
-    const char *column, *better, *threshold;
+    const char *column, *better, *threshold, *tag, *from, *to, *percentiles, *warm_up;
 };
 
-static const char *const topics[] = {"compare", "adjust", NULL};
+enum kind { TEXT, PERCENT, SECONDS, LIST };
+
+/* Options that become keys of the document. */
+static const struct {
+    const char *name;
+    size_t offset;
+    unsigned bit; /* WB_TO_* */
+    const char *key;
+    enum kind kind;
+} keys[] = {
+    {"--column", offsetof(struct options, column), WB_TO_COLUMN, NULL, TEXT},
+    {"--better", offsetof(struct options, better), WB_TO_BETTER, "better", TEXT},
+    {"--threshold", offsetof(struct options, threshold), WB_TO_THRESHOLD, "threshold_percent",
+     PERCENT},
+    {"--tag", offsetof(struct options, tag), WB_TO_TAG, "tag", TEXT},
+    {"--from", offsetof(struct options, from), WB_TO_WINDOW, "from_s", SECONDS},
+    {"--to", offsetof(struct options, to), WB_TO_WINDOW, "to_s", SECONDS},
+    {"--percentiles", offsetof(struct options, percentiles), WB_TO_PERCENTILES, "percentiles",
+     LIST},
+    {"--warm-up", offsetof(struct options, warm_up), WB_TO_WARM_UP, "warm_up_s", SECONDS},
+};
+
+static const char *option(const struct options *o, size_t k)
+{
+    return *(const char *const *)(const void *)((const char *)o + keys[k].offset);
+}
 
 /* ---- reading ---- */
 
@@ -43,147 +66,105 @@ static int read_stdin(char **text, size_t *n, struct wb_err *err)
     return rc;
 }
 
-/* One input as JSON; *columns says that it was CSV and holds {column: [values]}. */
-static int read_input(const char *path, wb_json **doc, bool *columns, struct wb_err *err)
+/* The texts of all files (standard input without one); the caller frees texts, also on failure. */
+static int read_files(int argc, char **argv, struct wb_topic_file *files, char **texts,
+                      struct wb_err *err)
 {
-    WB_AUTO_FREE char *text = NULL;
-    size_t n = 0, at;
-    int rc = strcmp(path, "-") == 0 ? read_stdin(&text, &n, err)
-                                    : wb_file_read(path, WB_JSON_TEXT_MAX, &text, &n, err);
-
-    if (rc < 0)
-        return rc;
-    at = strspn(text, " \t\r\n");
-    *columns = n > 0 && text[at] != '{' && text[at] != '[';
-    return *columns ? wb_csv_columns(text, n, doc, err) : wb_json_parse(text, n, doc, err);
-}
-
-/* The list of values of one file: a list, or the only list (or --column) of an object or CSV.
- * Owned. */
-static int one_list(const wb_json *doc, const char *path, const char *column, wb_json **out,
-                    struct wb_err *err)
-{
-    const wb_json *found = NULL;
-    size_t lists = 0;
-
-    if (wb_json_type(doc) == WB_JSON_ARRAY) {
-        *out = wb_json_ref(doc);
-        return 0;
+    for (int i = 0; i == 0 || i < argc; i++) {
+        const char *path = argc > 0 ? argv[i] : "-";
+        size_t n = 0;
+        int rc = strcmp(path, "-") == 0 ? read_stdin(&texts[i], &n, err)
+                                        : wb_file_read(path, WB_JSON_TEXT_MAX, &texts[i], &n, err);
+        if (rc < 0)
+            return rc;
+        files[i] = (struct wb_topic_file){.path = path, .text = texts[i], .n = n};
     }
-    for (void *it = wb_json_first(doc); it != NULL; it = wb_json_next(doc, it)) {
-        bool named = column != NULL && strcmp(column, wb_json_iter_key(it)) == 0;
-        if (wb_json_type(wb_json_iter_value(it)) != WB_JSON_ARRAY || (column != NULL && !named))
-            continue;
-        lists++;
-        found = wb_json_iter_value(it);
-    }
-    if (lists == 0 && column != NULL)
-        return wb_fail(err, WB_INVALID, "%s has no column '%s'", path, column);
-    if (lists != 1)
-        return wb_fail(err, WB_INVALID, "%s has %zu columns: name the one to compare with --column",
-                       path, lists);
-    *out = wb_json_ref(found);
     return 0;
 }
 
-/* Two files: base and new. */
-static int pair_of_files(char **paths, const char *column, wb_json **out, struct wb_err *err)
+static int list_of_percentiles(const char *text, wb_json **out, struct wb_err *err)
 {
-    static const char *const sides[] = {"base", "new"};
-    WB_AUTO_JSON wb_json *doc = wb_json_object();
+    WB_AUTO_JSON wb_json *list = wb_json_array();
 
-    for (int i = 0; i < 2; i++) {
-        WB_AUTO_JSON wb_json *in = NULL;
-        wb_json *list = NULL;
-        bool columns;
-        if (read_input(paths[i], &in, &columns, err) < 0)
-            return wb_wrap(err, "%s", paths[i]);
-        if (one_list(in, paths[i], column, &list, err) < 0)
+    for (const char *p = text;; p++) {
+        size_t n = strcspn(p, ",");
+        WB_AUTO_FREE char *one = wb_strndup(p, n);
+        double v;
+        if (wb_parse_percent(one, 0, 100, &v, err) < 0)
             return -err->code;
-        wb_json_set(doc, sides[i], list);
+        wb_json_push(list, wb_json_real(v));
+        p += n;
+        if (*p == '\0')
+            break;
     }
-    *out = WB_STEAL(doc);
+    *out = WB_STEAL(list);
     return 0;
 }
 
-static int compare_input(int argc, char **argv, const struct options *o, wb_json **out,
-                         struct wb_err *err)
+static int option_value(size_t k, const char *text, wb_json **out, struct wb_err *err)
 {
-    double threshold = NAN;
-    wb_json *doc = NULL;
-    bool columns = false;
+    double v = NAN;
+    int rc = 0;
 
-    if (o->threshold != NULL && wb_parse_percent(o->threshold, 0, 1000, &threshold, err) < 0)
-        return wb_wrap(err, "--threshold");
-    if (argc > 2)
-        return wb_fail(err, WB_INVALID, "compare takes one file, or two: base and new");
-    if (argc == 2 ? pair_of_files(argv, o->column, &doc, err) < 0
-                  : read_input(argc > 0 ? argv[0] : "-", &doc, &columns, err) < 0)
-        return -err->code;
-    if (columns) {
-        wb_json *question = wb_csv_compare(doc);
-        wb_json_free(doc);
-        doc = question;
+    if (keys[k].kind == TEXT)
+        *out = wb_json_str(text);
+    else if (keys[k].kind == LIST)
+        rc = list_of_percentiles(text, out, err);
+    else
+        rc = keys[k].kind == PERCENT ? wb_parse_percent(text, 0, 1000, &v, err)
+                                     : wb_parse_real(text, 0, 1e12, &v, err);
+    if (rc == 0 && keys[k].kind != TEXT && keys[k].kind != LIST)
+        *out = wb_json_real(v);
+    return rc;
+}
+
+/* The options as keys of the document; those that the topic does not know are refused. */
+static int add_options(const struct wb_topic *t, const struct options *o, wb_json *doc,
+                       struct wb_err *err)
+{
+    for (size_t k = 0; k < WB_LEN(keys); k++) {
+        wb_json *value = NULL;
+        if (option(o, k) == NULL)
+            continue;
+        if ((t->options & keys[k].bit) == 0)
+            return wb_fail(err, WB_INVALID, "%s takes no %s", t->name, keys[k].name);
+        if (keys[k].key == NULL || wb_json_type(doc) != WB_JSON_OBJECT)
+            continue;
+        if (option_value(k, option(o, k), &value, err) < 0)
+            return wb_wrap(err, "%s", keys[k].name);
+        wb_json_set(doc, keys[k].key, value);
     }
-    if (wb_json_type(doc) == WB_JSON_OBJECT && o->better != NULL)
-        wb_json_set_str(doc, "better", o->better);
-    if (wb_json_type(doc) == WB_JSON_OBJECT && !isnan(threshold))
-        wb_json_set_real(doc, "threshold_percent", threshold);
-    *out = doc;
     return 0;
+}
+
+static int answer(const struct wb_topic *t, const struct options *o, int argc, char **argv,
+                  wb_json **out, struct wb_err *err)
+{
+    size_t n = argc > 0 ? (size_t)argc : 1;
+    WB_AUTO_JSON wb_json *doc = NULL;
+    struct wb_topic_file *files;
+    char **texts;
+    int rc;
+
+    if (n > FILES_MAX)
+        return wb_fail(err, WB_INVALID, "at most %d files are taken", FILES_MAX);
+    files = wb_calloc(n, sizeof(*files));
+    texts = wb_calloc(n, sizeof(*texts));
+    rc = read_files(argc, argv, files, texts, err);
+    if (rc == 0)
+        rc = wb_topic_read(t, files, n, o->column, &doc, err);
+    if (rc == 0)
+        rc = add_options(t, o, doc, err);
+    if (rc == 0)
+        rc = t->answer(doc, out, err);
+    for (size_t i = 0; i < n; i++)
+        free(texts[i]);
+    free(texts);
+    free(files);
+    return rc;
 }
 
 /* ---- answering ---- */
-
-static int answer_compare(int argc, char **argv, const struct options *o, wb_json **out,
-                          struct wb_err *err)
-{
-    WB_AUTO_JSON wb_json *doc = NULL;
-
-    if (compare_input(argc, argv, o, &doc, err) < 0)
-        return -err->code;
-    return wb_stats_compare(doc, out, err);
-}
-
-static int answer_adjust(int argc, char **argv, const struct options *o, wb_json **out,
-                         struct wb_err *err)
-{
-    WB_AUTO_JSON wb_json *doc = NULL;
-    bool columns;
-
-    if (o->column != NULL || o->better != NULL || o->threshold != NULL)
-        return wb_fail(err, WB_INVALID, "adjust takes none of --column, --better, --threshold");
-    if (argc > 1)
-        return wb_fail(err, WB_INVALID, "adjust takes one file");
-    if (read_input(argc > 0 ? argv[0] : "-", &doc, &columns, err) < 0)
-        return -err->code;
-    return wb_stats_adjust(doc, out, err);
-}
-
-static void print_adjust(const wb_json *answer, int width, struct wb_buf *out)
-{
-    const wb_json *q = wb_json_get(answer, "q"), *rejected = wb_json_get(answer, "rejected");
-    struct wb_table *t = wb_table_new();
-    size_t next = 0;
-
-    wb_table_column(t, "row", WB_RIGHT);
-    wb_table_column(t, "q", WB_RIGHT);
-    wb_table_column(t, "finding", WB_LEFT);
-    for (size_t i = 0; i < wb_json_len(q); i++) {
-        bool hit = next < wb_json_len(rejected) &&
-                   wb_json_integer(wb_json_at(rejected, next)) == (int64_t)i;
-        next += hit;
-        wb_table_row(t);
-        wb_table_cell(t, "%zu", i);
-        if (wb_json_is_number(wb_json_at(q, i)))
-            wb_table_cell(t, "%.6g", wb_json_number(wb_json_at(q, i), 0));
-        else
-            wb_table_cell(t, "-");
-        wb_table_cell(t, "%s", hit ? "yes" : "no");
-    }
-    wb_table_print(t, width, out);
-    wb_table_free(t);
-}
 
 /* {"error": {"code", "message", "pointer" or "line"}} on stdout with --json: input is data, and
  * other programs want to know which part of it was wrong. */
@@ -218,35 +199,44 @@ static int refuse(const struct wb_cli *cli, const char *topic, const struct wb_e
     return WB_EXIT_USAGE;
 }
 
+static void list_topics(struct wb_buf *out)
+{
+    for (const struct wb_topic *t = wb_topics; t->name != NULL; t++) {
+        const char *line = t->input;
+        wb_buf_addf(out, "%s: %s\n", t->name, t->summary);
+        while (*line != '\0') {
+            size_t n = strcspn(line, "\n");
+            wb_buf_adds(out, "    ");
+            wb_buf_add(out, line, n);
+            wb_buf_addc(out, '\n');
+            line += n + (line[n] == '\n');
+        }
+    }
+}
+
 static int stats(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
-    const struct options *o = opts;
     struct wb_buf out = WB_BUF_INIT(OUT_MAX);
     struct wb_err err = WB_ERR_INIT;
-    bool compare = strcmp(argv[0], "compare") == 0;
-    wb_json *answer = NULL;
+    const struct wb_topic *t = argc > 0 ? wb_topic_find(argv[0]) : NULL;
+    wb_json *found = NULL;
     int rc;
 
-    if (compare) {
-        rc = answer_compare(argc - 1, argv + 1, o, &answer, &err);
-    } else if (strcmp(argv[0], "adjust") == 0) {
-        rc = answer_adjust(argc - 1, argv + 1, o, &answer, &err);
-    } else {
-        WB_AUTO_FREE char *hint = wb_did_you_mean(argv[0], topics);
-        rc = wb_fail(&err, WB_INVALID, "there is no topic '%s'%s; there are compare and adjust",
-                     argv[0], hint);
+    if (argc == 0 || strcmp(argv[0], "topics") == 0) {
+        list_topics(&out);
+        wb_cli_print(&out);
+        return WB_EXIT_OK;
     }
+    rc = t == NULL ? wb_topic_unknown(argv[0], &err)
+                   : answer(t, opts, argc - 1, argv + 1, &found, &err);
     if (rc < 0)
         return refuse(cli, argv[0], &err);
     if (cli->json) {
-        wb_cli_print_json(answer);
+        wb_cli_print_json(found);
         return WB_EXIT_OK;
     }
-    if (compare)
-        wb_stats_compare_print(answer, cli->width, &out);
-    else
-        print_adjust(answer, cli->width, &out);
-    wb_json_free(answer);
+    t->print(found, cli->width, &out);
+    wb_json_free(found);
     wb_cli_print(&out);
     return WB_EXIT_OK;
 }
@@ -255,9 +245,19 @@ static const struct wb_opt stats_opts[] = {
     {"column", 0, WB_OPT_TEXT, offsetof(struct options, column), "NAME", 0, 0,
      "compare with two files: the column of each"},
     {"better", 0, WB_OPT_TEXT, offsetof(struct options, better), "higher|lower", 0, 0,
-     "compare: which direction is good"},
+     "compare, changes: which direction is good"},
     {"threshold", 0, WB_OPT_TEXT, offsetof(struct options, threshold), "PERCENT", 0, 0,
      "compare: changes below this do not matter (2%)"},
+    {"tag", 0, WB_OPT_TEXT, offsetof(struct options, tag), "TAG", 0, 0,
+     "histogram: only entries of this tag"},
+    {"from", 0, WB_OPT_TEXT, offsetof(struct options, from), "S", 0, 0,
+     "histogram: only intervals that begin at this second or later"},
+    {"to", 0, WB_OPT_TEXT, offsetof(struct options, to), "S", 0, 0,
+     "histogram: only intervals that begin before this second"},
+    {"percentiles", 0, WB_OPT_TEXT, offsetof(struct options, percentiles), "P,P...", 0, 0,
+     "histogram: which percentiles"},
+    {"warm-up", 0, WB_OPT_TEXT, offsetof(struct options, warm_up), "S", 0, 0,
+     "steady: discard this many seconds at the start"},
     {NULL},
 };
 
@@ -265,16 +265,12 @@ const struct wb_command wb_cmd_stats = {
     .name = "stats",
     .args = "TOPIC [FILE...]",
     .summary = "answers from plain numbers, JSON or CSV",
-    .help = "Topics:\n"
-            "  compare   two sets of runs: {\"base\":[..], \"new\":[..], \"better\":\"higher\"}, "
-            "pairs\n"
-            "            in rounds_base and rounds_new, several in rows; or two files\n"
-            "  adjust    the false discovery rate of several tests: {\"p\":[..]}\n"
+    .help = "'stats topics' lists the topics and what each reads.\n"
             "Reads standard input without a FILE. CSV has a header whose columns are the keys.\n"
             "Exit code 2: the input is wrong; with --json the answer says where.\n",
     .opts = stats_opts,
     .opts_size = sizeof(struct options),
-    .min_args = 1,
+    .min_args = 0,
     .max_args = -1,
     .run = stats,
 };
