@@ -274,13 +274,28 @@ static void entry_clear(struct wb_ledger_entry *e)
     free(e->run);
 }
 
+/* Moves an entry behind the n open ones; n is then one less. */
+static size_t cross_out(struct wb_ledger_entry *v, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct wb_ledger_entry gone = v[i];
+
+        if (strcmp(gone.name, name) != 0)
+            continue;
+        v[i] = v[n - 1];
+        v[n - 1] = gone;
+        return n - 1;
+    }
+    return n;
+}
+
 int wb_ledger_open_entries(struct wb_campaign_dir *c, struct wb_ledger_entry **out, size_t *n,
                            struct wb_err *err)
 {
     WB_AUTO_FREE char *path = inside(c, "ledger.ndjson");
     WB_AUTO_FREE char *text = NULL;
     struct wb_ledger_entry *v = NULL;
-    size_t count = 0, cap = 0, len = 0;
+    size_t open = 0, count = 0, cap = 0, len = 0;
 
     *out = NULL;
     *n = 0;
@@ -297,7 +312,10 @@ int wb_ledger_open_entries(struct wb_campaign_dir *c, struct wb_ledger_entry **o
         name = wb_json_str_or(j, "name", "");
         if (!strcmp(wb_json_str_or(j, "op", ""), "make")) {
             wb_grow(&v, &cap, count + 1, sizeof(*v));
-            v[count++] = (struct wb_ledger_entry){
+            if (open < count)
+                v[count] = v[open]; /* the first crossed-out one makes room */
+            count++;
+            v[open++] = (struct wb_ledger_entry){
                 .kind = wb_strdup(wb_json_str_or(j, "kind", "")),
                 .name = wb_strdup(name),
                 .dir = wb_strdup(wb_json_str_or(j, "dir", "")),
@@ -305,14 +323,12 @@ int wb_ledger_open_entries(struct wb_campaign_dir *c, struct wb_ledger_entry **o
             };
             continue;
         }
-        for (size_t i = count; i-- > 0;)
-            if (!strcmp(v[i].name, name)) {
-                entry_clear(&v[i]);
-                v[i] = v[--count];
-            }
+        open = cross_out(v, open, name);
     }
+    for (size_t i = open; i < count; i++)
+        entry_clear(&v[i]);
     *out = v;
-    *n = count;
+    *n = open;
     return 0;
 }
 
