@@ -34,7 +34,12 @@ bad() {
 check() {
     local name=$1
     shift
-    if "$@"; then ok "$name"; else bad "$name" "$*"; fi
+    if "$@"; then
+        ok "$name"
+    else
+        bad "$name" "$*"
+        return 1
+    fi
 }
 
 # is NAME WANTED GOT: one result.
@@ -50,6 +55,7 @@ within() {
         [ "$SECONDS" -lt "$end" ] || return 1
         read -rt 0.02 <> <(:)
     done
+    return 0 # the loop's own status is that of its last pause
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
