@@ -88,19 +88,20 @@ static void test_events(void **state)
     wb_campaign_close(c);
 }
 
-static struct wb_ledger_entry entry(const char *name)
+static struct wb_ledger_entry entry(char *name)
 {
-    return (struct wb_ledger_entry){.kind = (char[]){"native"},
-                                    .name = (char *)(uintptr_t)name,
-                                    .dir = (char[]){"/d"},
-                                    .run = (char[]){"run_1"}};
+    static char kind[] = "native", dir[] = "/d", run[] = "run_1";
+
+    return (struct wb_ledger_entry){.kind = kind, .name = name, .dir = dir, .run = run};
 }
 
 static void test_ledger(void **state)
 {
     struct wb_campaign_dir *c = make(*state, "cmp_ledger");
     WB_AUTO_FREE char *path = wb_strf("%s/ledger.ndjson", wb_campaign_path(c));
-    struct wb_ledger_entry *open = NULL, a = entry("a"), b = entry("b"), d = entry("d");
+    char names[3][2] = {"a", "b", "d"};
+    struct wb_ledger_entry *open = NULL, a = entry(names[0]), b = entry(names[1]),
+                           d = entry(names[2]);
     size_t n;
 
     assert_int_equal(wb_ledger_open_entries(c, &open, &n, NULL), 0);
