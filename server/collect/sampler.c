@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,6 +152,12 @@ void wb_sampler_free(struct wb_sampler *s)
     free(s);
 }
 
+/* To six decimals: more is noise, and records are kept. */
+static wb_json *rounded(double v)
+{
+    return wb_json_real(round(v * 1e6) / 1e6);
+}
+
 wb_json *wb_sampler_series(const struct wb_sampler *s)
 {
     wb_json *out = wb_json_object(), *t = wb_json_array(), *phase = wb_json_array();
@@ -168,7 +175,7 @@ wb_json *wb_sampler_series(const struct wb_sampler *s)
             struct wb_ratio r;
 
             wb_json_push(values, wb_columns[c].figure(&s->v[i - 1], &s->v[i], &r)
-                                     ? wb_json_real(r.num / r.den)
+                                     ? rounded(r.num / r.den)
                                      : wb_json_null());
         }
         wb_json_set(out, wb_columns[c].name, values);
@@ -203,8 +210,8 @@ static void window_column(const struct wb_sampler *s, const struct wb_column *c,
     } else {
         wb_json *v = wb_json_object();
 
-        wb_json_set_real(v, "mean", sum.num / sum.den);
-        wb_json_set_real(v, "max", max);
+        wb_json_set(v, "mean", rounded(sum.num / sum.den));
+        wb_json_set(v, "max", rounded(max));
         wb_json_set(out, c->name, v);
     }
 }
@@ -235,7 +242,7 @@ wb_json *wb_sampler_window(const struct wb_sampler *s, const char *phase)
         return NULL;
     out = wb_json_object();
     wb_json_set_int(out, "samples", (int64_t)samples);
-    wb_json_set_real(out, "seconds", (double)ns / 1e9);
+    wb_json_set(out, "seconds", rounded((double)ns / 1e9));
     wb_json_set_int(out, "cpus", cpus);
     for (size_t c = 0; c < wb_column_count; c++)
         window_column(s, &wb_columns[c], p, samples, out);
