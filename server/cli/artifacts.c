@@ -201,7 +201,7 @@ static int run(const struct wb_cli *cli, const void *options, int argc, char **a
     }
     if (rc == 0)
         rc = read_recipe(cli, argv[1], &r, &err);
-    if (rc == 0 && o->version && !wb_recipe_find_version(r, o->version)) {
+    if (r && o->version && !wb_recipe_find_version(r, o->version)) {
         WB_AUTO_FREE char *versions = wb_recipe_version_list(r);
 
         rc = wb_fail(&err, WB_NOT_FOUND, "recipe %s has no version '%s'; it has %s", r->name,
@@ -209,8 +209,8 @@ static int run(const struct wb_cli *cli, const void *options, int argc, char **a
     }
     if (rc == 0)
         rc = wb_cancel_on_signals(cancel, &err);
-    code = rc == 0 ? do_versions(cli, r, o->version, (enum action)what, cancel)
-                   : wb_cli_fail(cli, &err);
+    code = r && rc == 0 ? do_versions(cli, r, o->version, (enum action)what, cancel)
+                        : wb_cli_fail(cli, &err);
     wb_recipe_free(r);
     wb_cancel_free(cancel);
     return code;

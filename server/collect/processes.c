@@ -93,16 +93,12 @@ static bool has_pid(const pid_t *v, size_t n, pid_t pid)
 
 static void read_one(int dir, const char *name, struct table *t)
 {
-    char path[64], line[2048];
+    WB_AUTO_FREE char *path = wb_strf("%s/stat", name);
     WB_AUTO_CLOSE int fd = -1;
     struct process p = {0};
-    size_t len = strlen(name);
+    char line[2048];
     ssize_t n;
 
-    if (len + sizeof("/stat") > sizeof(path))
-        return;
-    memcpy(path, name, len);
-    memcpy(path + len, "/stat", sizeof("/stat"));
     fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
     n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
     if (n <= 0) /* it has just ended: what it used is in what its parent reaped */
@@ -125,7 +121,8 @@ static int read_all(const char *proc, struct table *t, struct wb_err *err)
         if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
             read_one(dirfd(d), e->d_name, t);
     (void)closedir(d);
-    qsort(t->v, t->n, sizeof(*t->v), by_pid);
+    if (t->n)
+        qsort(t->v, t->n, sizeof(*t->v), by_pid);
     return 0;
 }
 

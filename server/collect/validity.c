@@ -38,7 +38,9 @@ static const struct rule {
 
 static double limit_at(const struct wb_validity_limits *limits, size_t offset)
 {
-    return offset == NONE ? NAN : *(const double *)((const char *)limits + offset);
+    const void *at = (const char *)limits + (offset == NONE ? 0 : offset);
+
+    return offset == NONE ? NAN : *(const double *)at;
 }
 
 static const char *unit_text(const char *unit)
