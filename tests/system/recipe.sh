@@ -109,9 +109,14 @@ same 'only the C library is the system'\''s' \
 
 export WB_SETTING_MAXMEMORY=104857600 WB_SETTING_MAXMEMORY_POLICY=allkeys-lru
 export WB_SETTING_APPENDONLY=no WB_SETTING_SAVE="3600 1 300 100" WB_SETTING_IO_THREADS=1
-export WB_SETTING_HZ=25 WB_SETTING_LAZYFREE_LAZY_EVICTION=yes
+export WB_SETTING_HZ=25 WB_SETTING_LAZYFREE_LAZY_EVICTION=yes WB_SETTING_APPENDFSYNC=always
+export WB_SETTING_TCP_BACKLOG=600 WB_SETTING_IO_THREADS_DO_READS=yes
+listed=$(sed -n '/^parameters:/,/^steps:/p' "$recipe/recipe.yaml" |
+    sed -n 's/^ *- {*name: \([a-z-]*\).*/\1/p' | sort | tr '\n' ' ')
+same 'every parameter of the recipe is tried' \
+    "$(env | sed -n 's/^WB_SETTING_\([A-Z_]*\)=.*/\1/p' | tr 'A-Z_' 'a-z-' | sort | tr '\n' ' ')" "$listed"
 good configure configure
-same 'settings counted' "$(get .settings)" 7
+same 'settings counted' "$(get .settings)" 10
 WB_SETTING_SAVE=$'a\nport 1' step configure
 same 'a line break in a setting is refused' "$rc" 1
 good 'configure again' configure
@@ -132,7 +137,7 @@ good probe probe
 same 'version' "$(get .version)" "$WB_VERSION"
 same 'build' "$(get '.build | length > 0')" true
 same 'settings read back' "$(jq -cS .settings "$tmp/out")" \
-    '{"appendonly":"no","hz":"25","io-threads":"1","lazyfree-lazy-eviction":"yes","maxmemory":"104857600","maxmemory-policy":"allkeys-lru","save":"3600 1 300 100"}'
+    '{"appendfsync":"always","appendonly":"no","hz":"25","io-threads":"1","io-threads-do-reads":"yes","lazyfree-lazy-eviction":"yes","maxmemory":"104857600","maxmemory-policy":"allkeys-lru","save":"3600 1 300 100","tcp-backlog":"600"}'
 same 'allocator' "$(get '.facts.mem_allocator | startswith("jemalloc")')" true
 WB_SETTING_NO_SUCH_THING=1 step probe
 same 'an unknown setting is not reported' "$(get '.settings | has("no-such-thing")')" false
