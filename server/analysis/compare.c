@@ -8,24 +8,16 @@
 
 #include "server/analysis/adjust.h"
 #include "server/analysis/effect.h"
+#include "server/analysis/input.h"
 #include "server/base/mem.h"
 
 #define ROWS_MAX 1000
 #define P_MAX 100000
-/* Within these sizes no ratio, square or sum leaves the range of a double. */
-#define SIZE_MIN 1e-140
-#define SIZE_MAX_VALUE 1e140
-
-struct values {
-    double *v; /* NaN for null */
-    size_t n;
-};
-
 /* One row of input, and what became of it. */
 struct row {
     const wb_json *doc;
     char *pointer; /* of doc, "" for the whole input */
-    struct values base, other;
+    struct wb_values base, other;
     bool paired;
     size_t dropped;
     enum wb_better better;
@@ -41,47 +33,6 @@ static void row_release(struct row *r)
 }
 
 /* ---- reading ---- */
-
-static int read_number(const wb_json *j, const char *pointer, double *out, struct wb_err *err)
-{
-    double v = wb_json_number(j, NAN);
-
-    if (isnan(v))
-        return wb_fail(err, WB_INVALID, "%s: must be a number or null", pointer);
-    if (v != 0 && (fabs(v) < SIZE_MIN || fabs(v) > SIZE_MAX_VALUE))
-        return wb_fail(err, WB_INVALID, "%s: %g is out of range, allowed is 0 and %g to %g",
-                       pointer, v, SIZE_MIN, SIZE_MAX_VALUE);
-    *out = v;
-    return 0;
-}
-
-/* A list of numbers and nulls; a single number is a list of one. */
-static int read_values(const wb_json *doc, const char *at, const char *key, struct values *out,
-                       struct wb_err *err)
-{
-    const wb_json *list = wb_json_get(doc, key);
-    bool single = wb_json_is_number(list);
-    size_t n = single ? 1 : wb_json_len(list);
-
-    if (list == NULL)
-        return wb_fail(err, WB_INVALID, "%s/%s: is missing", at, key);
-    if (!single && wb_json_type(list) != WB_JSON_ARRAY)
-        return wb_fail(err, WB_INVALID, "%s/%s: must be a list of numbers", at, key);
-    if (n > WB_VALUES_MAX)
-        return wb_fail(err, WB_INVALID, "%s/%s: has %zu values, at most %d are taken", at, key, n,
-                       WB_VALUES_MAX);
-    out->v = wb_calloc(n, sizeof(double));
-    out->n = n;
-    for (size_t i = 0; i < n; i++) {
-        const wb_json *value = single ? list : wb_json_at(list, i);
-        WB_AUTO_FREE char *pointer =
-            single ? wb_strf("%s/%s", at, key) : wb_strf("%s/%s/%zu", at, key, i);
-        out->v[i] = NAN;
-        if (wb_json_type(value) != WB_JSON_NULL && read_number(value, pointer, &out->v[i], err) < 0)
-            return -WB_INVALID;
-    }
-    return 0;
-}
 
 static int read_better(const wb_json *doc, const char *at, enum wb_better *out, struct wb_err *err)
 {
@@ -113,22 +64,9 @@ static int read_threshold(const wb_json *doc, const char *at, double *out, struc
     return 0;
 }
 
-/* A misspelt key would silently change the question. */
-static void warn_unknown_keys(const wb_json *doc, const char *at, wb_json *warnings)
-{
-    static const char *const known[] = {"base",   "new",  "rounds_base",       "rounds_new",
-                                        "better", "rows", "threshold_percent", "name",
-                                        "unit"};
-
-    for (void *it = wb_json_first(doc); it != NULL; it = wb_json_next(doc, it)) {
-        size_t k = 0;
-        while (k < WB_LEN(known) && strcmp(known[k], wb_json_iter_key(it)) != 0)
-            k++;
-        if (k == WB_LEN(known))
-            wb_analysis_warn(warnings, "unknown-key", "ignoring %s/%s: no such key", at,
-                             wb_json_iter_key(it));
-    }
-}
+static const char *const known_keys[] = {"base",   "new",  "rounds_base",       "rounds_new",
+                                         "better", "rows", "threshold_percent", "name",
+                                         "unit",   NULL};
 
 /* Takes out nulls: paired, the whole round goes. */
 static void drop_nulls(struct row *r)
@@ -147,13 +85,8 @@ static void drop_nulls(struct row *r)
         return;
     }
     for (int side = 0; side < 2; side++) {
-        struct values *s = side == 0 ? &r->base : &r->other;
-        kept = 0;
-        for (size_t i = 0; i < s->n; i++)
-            if (!isnan(s->v[i]))
-                s->v[kept++] = s->v[i];
-        r->dropped += s->n - kept;
-        s->n = kept;
+        struct wb_values *s = side == 0 ? &r->base : &r->other;
+        r->dropped += wb_values_drop(s);
     }
 }
 
@@ -171,10 +104,10 @@ static int read_sides(struct row *r, bool in_rows, struct wb_err *err)
                        r->pointer, base);
     r->paired = rounds;
     if ((!in_rows || wb_json_get(r->doc, base) || rounds) &&
-        read_values(r->doc, r->pointer, base, &r->base, err) < 0)
+        wb_in_values(r->doc, r->pointer, base, WB_VALUES_MAX, &r->base, err) < 0)
         return -WB_INVALID;
     if ((!in_rows || wb_json_get(r->doc, other) || rounds) &&
-        read_values(r->doc, r->pointer, other, &r->other, err) < 0)
+        wb_in_values(r->doc, r->pointer, other, WB_VALUES_MAX, &r->other, err) < 0)
         return -WB_INVALID;
     if (rounds && r->base.n != r->other.n)
         return wb_fail(err, WB_INVALID, "%s/rounds_new: has %zu values, rounds_base has %zu",
@@ -192,7 +125,7 @@ static int compute_row(struct row *r, bool in_rows, wb_json *warnings, struct wb
     if (read_sides(r, in_rows, err) < 0 || read_better(r->doc, r->pointer, &r->better, err) < 0 ||
         read_threshold(r->doc, r->pointer, &r->threshold_percent, err) < 0)
         return -WB_INVALID;
-    warn_unknown_keys(r->doc, r->pointer, warnings);
+    wb_in_known(r->doc, r->pointer, known_keys, warnings);
     drop_nulls(r);
     in = (struct wb_effect_input){
         .base = r->base.v,
@@ -353,7 +286,7 @@ static int compute_rows(const wb_json *in, struct row *rows, size_t n, wb_json *
 
     if (read_better(in, "", &better, err) < 0 || read_threshold(in, "", &threshold, err) < 0)
         return -WB_INVALID;
-    warn_unknown_keys(in, "", warnings);
+    wb_in_known(in, "", known_keys, warnings);
     for (size_t i = 0; i < n; i++) {
         rows[i].doc = wb_json_at(wb_json_get(in, "rows"), i);
         rows[i].pointer = wb_strf("/rows/%zu", i);

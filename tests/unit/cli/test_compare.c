@@ -224,9 +224,9 @@ static void stats_read_files_by_content(void **state)
         {wb_strf("stats|compare|%s", bad), 2, "", "line 3: 'x' in column 'new' is not a number"},
         {wb_strf("stats|compare|%s|--json", wrong), 2, "\"pointer\": \"/base/1\"", ""},
         {wb_strf("stats|compare|%s|--better|faster", json), 2, "", "/better: must be"},
-        {wb_strf("stats|compare|%s|%s|%s", json, json, json), 2, "", "one file, or two"},
+        {wb_strf("stats|compare|%s|%s|%s", json, json, json), 2, "", "at most 2 files"},
         {wb_strf("stats|adjust|%s|--json", p), 0, "\"q\": [0.03, 0.06, 0.5]", ""},
-        {wb_strf("stats|adjust|%s|--better|lower", p), 2, "", "adjust takes none of"},
+        {wb_strf("stats|adjust|%s|--better|lower", p), 2, "", "adjust takes no --better"},
         {wb_strf("stats|scalling"), 2, "", "there is no topic 'scalling'"},
         {wb_strf("stats|compare|%s/absent", (char *)*state), 21, "", "absent"},
     };
