@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/base/problems.h"
 #include "server/cli/commands.h"
@@ -13,7 +14,7 @@ struct options {
 };
 static const struct wb_opt opts[] = {
     {"stream", 's', WB_OPT_TEXT, offsetof(struct options, stream), "NAME", 0, 0,
-     "only this one, exactly as it was written"},
+     "only this one, byte for byte unless to a terminal"},
     {0},
 };
 
@@ -55,8 +56,8 @@ static wb_json *stream_json(const char *name, const wb_json *facts, const struct
     return j;
 }
 
-/* The streams asked for, each once: all logs, or the one named. With a name the bytes are passed
- * on as they are; several are shown with heads and made safe for a terminal. */
+/* The streams asked for, each once: all logs with a head each, or the one named. A named one goes
+ * out as it is, unless to a terminal, which a log could drive. */
 static int read_streams(struct wb_store *s, const char *run, const char *only, const wb_json *raw,
                         wb_json *streams, struct wb_buf *text, struct wb_err *err)
 {
@@ -71,8 +72,10 @@ static int read_streams(struct wb_store *s, const char *run, const char *only, c
         rc = wb_store_read_raw(s, run, name, &data, err);
         if (rc == 0 && streams)
             wb_json_push(streams, stream_json(name, wb_json_iter_value(it), &data));
-        else if (rc == 0 && only)
+        else if (rc == 0 && only && !isatty(STDOUT_FILENO))
             wb_buf_add(text, wb_buf_str(&data), data.len);
+        else if (rc == 0 && only)
+            wb_cli_plain(wb_buf_str(&data), data.len, text);
         else if (rc == 0) {
             wb_buf_addf(text, "%s==> %s <==\n", text->len ? "\n" : "", name);
             wb_cli_plain(wb_buf_str(&data), data.len, text);
@@ -141,8 +144,9 @@ const struct wb_command wb_cmd_logs = {
     .name = "logs",
     .args = "RUN",
     .summary = "logs and other raw data of a run",
-    .help = "Without --stream: all logs, one after the other, control characters shown as '?'.\n"
-            "'weighbridge show RUN' lists the streams there are.\n",
+    .help =
+        "Without --stream: all logs, one after the other. Control characters are shown as '?'.\n"
+        "'weighbridge show RUN' lists the streams there are.\n",
     .opts = opts,
     .opts_size = sizeof(struct options),
     .min_args = 1,

@@ -29,7 +29,9 @@ static wb_json *find_by(wb_json *list, const char *key, const char *value)
     return NULL;
 }
 
-static int find_campaign(struct wb_store *s, const char *prefix, char **out, struct wb_err *err)
+/* typed: the id as it was given, for the message. */
+static int find_campaign(struct wb_store *s, const char *prefix, const char *typed, char **out,
+                         struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *runs = NULL;
     WB_AUTO_JSON wb_json *campaigns = NULL;
@@ -60,7 +62,7 @@ static int find_campaign(struct wb_store *s, const char *prefix, char **out, str
         rc = wb_fail(err, WB_NOT_FOUND,
                      "there is no run and no campaign '%s' in %s; 'weighbridge list' and "
                      "'weighbridge list campaigns' show what there is",
-                     prefix, wb_store_path(s));
+                     typed, wb_store_path(s));
     else
         rc = wb_fail(err, WB_CONFLICT, "'%s' is the beginning of more than one campaign: %s%s",
                      prefix, wb_buf_str(&names), n > CANDIDATES_MAX ? ", ..." : "");
@@ -79,9 +81,9 @@ int wb_cli_find(struct wb_store *s, const char *text, struct wb_cli_id *out, str
     if (rc == -WB_NOT_FOUND && !typed)
         rc = wb_store_resolve(s, as_run, &id.run, err);
     if (rc == -WB_NOT_FOUND && !typed)
-        rc = find_campaign(s, text, &id.campaign, err);
+        rc = find_campaign(s, text, text, &id.campaign, err);
     if (rc == -WB_NOT_FOUND)
-        rc = find_campaign(s, as_campaign, &id.campaign, err);
+        rc = find_campaign(s, as_campaign, text, &id.campaign, err);
     if (rc == 0)
         *out = id;
     return rc;

@@ -159,37 +159,41 @@ static int put_raw(struct wb_work *w, const struct wb_git_commit *tip, struct wb
     return rc;
 }
 
-/* Syncs the folder of a reference; git's packing may have moved the reference and taken the empty
- * folder away, which is as good. */
-static int sync_folder(const char *path, struct wb_err *err)
+/* Moves one reference. The library syncs it and its folder; a folder that had to be made (git's
+ * packing takes empty ones away) is made to last here, up to the repository. */
+static int move_ref(struct wb_store *s, const char *ref, const struct wb_oid *to,
+                    const struct wb_git_commit *from, struct wb_err *err)
 {
-    return wb_path_exists(path) ? wb_sync_path(path, err) : 0;
+    WB_AUTO_FREE char *folder = wb_strf("%s/%s", s->path, ref);
+    size_t top = strlen(s->path) + strlen("/refs");
+    bool fresh;
+    int rc;
+
+    *strrchr(folder, '/') = '\0';
+    fresh = !wb_path_exists(folder);
+    rc = wb_git_ref_set(s->git, ref, to, from ? &from->id : NULL, err);
+    while (rc == 0 && fresh && strlen(folder) > top) {
+        *strrchr(folder, '/') = '\0';
+        rc = wb_sync_path(folder, err);
+    }
+    return rc;
 }
 
 /* Moves both references, the raw one first, so that a record never lacks its raw data. */
 static int move_refs(struct wb_work *w, const struct wb_git_commit *tip,
                      const struct wb_git_commit *raw_tip, struct wb_err *err)
 {
-    struct wb_git *g = w->s->git;
-    WB_AUTO_FREE char *folder = wb_strf("%s/refs/heads/records", w->s->path);
-    WB_AUTO_FREE char *raw_folder = wb_strf("%s/refs/raw/%s", w->s->path, w->s->controller);
-    int rc = 0;
+    int rc = w->r->nraw ? move_ref(w->s, w->raw_ref, &w->raw_commit, raw_tip, err) : 0;
 
-    if (w->r->nraw) {
-        rc = wb_git_ref_set(g, w->raw_ref, &w->raw_commit, raw_tip ? &raw_tip->id : NULL, err);
-        if (rc == 0)
-            rc = sync_folder(raw_folder, err);
-        at(w, "raw-ref");
-    }
     if (rc < 0)
         return rc;
-    rc = wb_git_ref_set(g, w->ref, &w->commit, tip ? &tip->id : NULL, err);
-    if (rc < 0) {
+    at(w, "raw-ref");
+    rc = move_ref(w->s, w->ref, &w->commit, tip, err);
+    if (rc < 0)
         w->s->tidied = false; /* the next commit takes the raw data back */
-        return rc;
-    }
-    at(w, "record-ref");
-    return sync_folder(folder, err);
+    else
+        at(w, "record-ref");
+    return rc;
 }
 
 static int write_all(struct wb_work *w, const struct wb_git_commit *tip,
@@ -239,7 +243,8 @@ static int locked(struct wb_work *w, struct wb_err *err)
     if (rc == 0) {
         rc = write_all(w, has_tip ? &tip : NULL, has_raw ? &raw_tip : NULL, err);
         if (rc < 0)
-            WB_IGNORE(wb_remove_tree(w->quarantine, NULL)); /* else the next writer does it */
+            WB_IGNORE(
+                wb_quarantine_make(w->quarantine, NULL)); /* else the next writer empties it */
     }
     wb_git_commit_release(&tip);
     wb_git_commit_release(&raw_tip);

@@ -18,7 +18,6 @@
 #define MAIL "weighbridge@localhost"
 #define CACHE_MAX (16 << 20) /* bytes of decoded objects that libgit2 may keep */
 #define PATH_DEPTH_MAX 16
-#define LOOSE_LEVEL 1 /* zlib level of loose objects, as git's own default */
 
 struct wb_git {
     git_repository *repo;
@@ -133,33 +132,43 @@ bool wb_oid_equal(const struct wb_oid *a, const struct wb_oid *b)
     return memcmp(a->id, b->id, sizeof(a->id)) == 0;
 }
 
-/* ---- loose objects, read by us (see loose.h) ---- */
+/* ---- loose objects, read and written by us (see loose.h) ---- */
 
 struct loose_backend {
     git_odb_backend base;
     char *objects;
+    bool flat; /* a quarantine */
 };
+
+static char *loose_path(const git_odb_backend *b, const git_oid *id)
+{
+    const struct loose_backend *l = (const struct loose_backend *)b;
+    struct wb_oid oid;
+
+    take(&oid, id);
+    return wb_loose_path(l->objects, &oid, l->flat);
+}
 
 static int loose_error(int rc, const struct wb_err *err)
 {
+    char text[2 * WB_ERR_TEXT_MAX];
+
     if (rc == -WB_NOT_FOUND)
         return GIT_ENOTFOUND;
-    (void)git_error_set_str(rc == -WB_CORRUPT ? GIT_ERROR_ODB : GIT_ERROR_OS, err->root);
+    (void)git_error_set_str(rc == -WB_CORRUPT ? GIT_ERROR_ODB : GIT_ERROR_OS,
+                            wb_err_text(err, text, sizeof(text)));
     return GIT_ERROR;
 }
 
 static int loose_read(void **data, size_t *n, git_object_t *type, git_odb_backend *b,
                       const git_oid *id)
 {
-    const struct loose_backend *l = (const struct loose_backend *)b;
+    WB_AUTO_FREE char *path = loose_path(b, id);
     struct wb_err err = WB_ERR_INIT;
     struct wb_loose head;
     struct wb_buf text;
-    struct wb_oid oid;
-    int rc;
+    int rc = wb_loose_read(path, &head, &text, &err);
 
-    take(&oid, id);
-    rc = wb_loose_read(l->objects, &oid, &head, &text, &err);
     if (rc < 0)
         return loose_error(rc, &err);
     *data = git_odb_backend_data_alloc(b, text.len + 1);
@@ -173,14 +182,11 @@ static int loose_read(void **data, size_t *n, git_object_t *type, git_odb_backen
 
 static int loose_head(size_t *n, git_object_t *type, git_odb_backend *b, const git_oid *id)
 {
-    const struct loose_backend *l = (const struct loose_backend *)b;
+    WB_AUTO_FREE char *path = loose_path(b, id);
     struct wb_err err = WB_ERR_INIT;
     struct wb_loose head;
-    struct wb_oid oid;
-    int rc;
+    int rc = wb_loose_head(path, &head, &err);
 
-    take(&oid, id);
-    rc = wb_loose_head(l->objects, &oid, &head, &err);
     if (rc < 0)
         return loose_error(rc, &err);
     *n = head.size;
@@ -190,12 +196,8 @@ static int loose_head(size_t *n, git_object_t *type, git_odb_backend *b, const g
 
 static int loose_exists(git_odb_backend *b, const git_oid *id)
 {
-    const struct loose_backend *l = (const struct loose_backend *)b;
-    struct wb_oid oid;
-    WB_AUTO_FREE char *path = NULL;
+    WB_AUTO_FREE char *path = loose_path(b, id);
 
-    take(&oid, id);
-    path = wb_loose_path(l->objects, &oid);
     return wb_path_exists(path);
 }
 
@@ -203,23 +205,29 @@ static int loose_exists(git_odb_backend *b, const git_oid *id)
  * again. Its age is renewed, so that git's pruning leaves it. */
 static int loose_freshen(git_odb_backend *b, const git_oid *id)
 {
-    const struct loose_backend *l = (const struct loose_backend *)b;
+    WB_AUTO_FREE char *path = loose_path(b, id);
     struct wb_loose head;
     struct wb_buf text;
-    struct wb_oid oid;
     git_oid is;
-    WB_AUTO_FREE char *path = NULL;
     int rc;
 
-    take(&oid, id);
-    if (wb_loose_read(l->objects, &oid, &head, &text, NULL) < 0)
+    if (wb_loose_read(path, &head, &text, NULL) < 0)
         return GIT_ERROR;
     rc = git_odb_hash(&is, wb_buf_str(&text), text.len, git_object_string2type(head.type));
     wb_buf_release(&text);
-    path = wb_loose_path(l->objects, &oid);
     if (rc < 0 || !git_oid_equal(&is, id) || utimensat(AT_FDCWD, path, NULL, 0) < 0)
         return GIT_ERROR;
     return 0;
+}
+
+static int loose_write(git_odb_backend *b, const git_oid *id, const void *data, size_t n,
+                       git_object_t type)
+{
+    WB_AUTO_FREE char *path = loose_path(b, id);
+    struct wb_err err = WB_ERR_INIT;
+    int rc = wb_loose_write(path, git_object_type2string(type), data, n, &err);
+
+    return rc < 0 ? loose_error(rc, &err) : 0;
 }
 
 static void loose_free(git_odb_backend *b)
@@ -230,7 +238,7 @@ static void loose_free(git_odb_backend *b)
     free(l);
 }
 
-static git_odb_backend *loose_backend(const char *objects)
+static git_odb_backend *loose_backend(const char *objects, bool flat)
 {
     struct loose_backend *l = wb_calloc(1, sizeof(*l));
 
@@ -239,8 +247,11 @@ static git_odb_backend *loose_backend(const char *objects)
     l->base.read_header = loose_head;
     l->base.exists = loose_exists;
     l->base.freshen = loose_freshen;
+    if (flat)
+        l->base.write = loose_write;
     l->base.free = loose_free;
     l->objects = wb_strdup(objects);
+    l->flat = flat;
     return &l->base;
 }
 
@@ -248,7 +259,7 @@ static git_odb_backend *loose_backend(const char *objects)
 static int add_readers(git_odb *odb, const char *repository)
 {
     WB_AUTO_FREE char *objects = wb_strf("%s/objects", repository);
-    git_odb_backend *loose = loose_backend(objects), *packs = NULL;
+    git_odb_backend *loose = loose_backend(objects, false), *packs = NULL;
     int rc = git_odb_add_alternate(odb, loose, 2);
 
     if (rc < 0)
@@ -635,13 +646,13 @@ int wb_git_batch_new(struct wb_git *g, const char *dir, struct wb_git_batch **ou
                      struct wb_err *err)
 {
     struct wb_git_batch *b = wb_calloc(1, sizeof(*b));
-    git_odb_backend *loose = NULL;
+    git_odb_backend *loose = loose_backend(dir, true);
     int rc = git_odb_new(&b->odb);
 
     if (rc == 0)
-        rc = git_odb_backend_loose(&loose, dir, LOOSE_LEVEL, 0, 0, 0);
-    if (rc == 0)
         rc = git_odb_add_backend(b->odb, loose, 3);
+    if (rc < 0)
+        loose_free(loose);
     if (rc == 0)
         rc = add_readers(b->odb, g->path);
     if (rc == 0)

@@ -9,16 +9,17 @@
 #include "server/base/file.h"
 #include "server/base/units.h"
 
+#define LEVEL 1       /* of zlib, as git itself has for loose objects */
 #define HEAD_MAX 32   /* "commit 2147483647" and its end */
 #define HEAD_FILE 256 /* bytes of a file in which the head is for sure */
 #define OBJECT_MAX (2u << 30)
 
-char *wb_loose_path(const char *objects, const struct wb_oid *id)
+char *wb_loose_path(const char *objects, const struct wb_oid *id, bool flat)
 {
     char hex[WB_OID_HEX];
 
     wb_oid_hex(id, hex);
-    return wb_strf("%s/%.2s/%s", objects, hex, hex + 2);
+    return flat ? wb_strf("%s/%s", objects, hex) : wb_strf("%s/%.2s/%s", objects, hex, hex + 2);
 }
 
 /* Reads the head at the start of text; *end is behind its NUL. */
@@ -45,10 +46,8 @@ static bool parse_head(const char *text, size_t n, struct wb_loose *out, size_t 
     return false;
 }
 
-int wb_loose_head(const char *objects, const struct wb_oid *id, struct wb_loose *out,
-                  struct wb_err *err)
+int wb_loose_head(const char *path, struct wb_loose *out, struct wb_err *err)
 {
-    WB_AUTO_FREE char *path = wb_loose_path(objects, id);
     WB_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct wb_buf head = WB_BUF_INIT(HEAD_MAX);
     char file[HEAD_FILE];
@@ -70,14 +69,12 @@ int wb_loose_head(const char *objects, const struct wb_oid *id, struct wb_loose 
     return rc;
 }
 
-int wb_loose_read(const char *objects, const struct wb_oid *id, struct wb_loose *out,
-                  struct wb_buf *data, struct wb_err *err)
+int wb_loose_read(const char *path, struct wb_loose *out, struct wb_buf *data, struct wb_err *err)
 {
-    WB_AUTO_FREE char *path = wb_loose_path(objects, id);
     WB_AUTO_FREE char *file = NULL;
     struct wb_loose head;
     size_t n = 0, end = 0;
-    int rc = wb_loose_head(objects, id, &head, err);
+    int rc = wb_loose_head(path, &head, err);
 
     if (rc == 0)
         rc = wb_file_read(path, OBJECT_MAX, &file, &n, err);
@@ -94,5 +91,42 @@ int wb_loose_read(const char *objects, const struct wb_oid *id, struct wb_loose 
         return rc;
     }
     wb_buf_consume(data, end);
+    return 0;
+}
+
+int wb_loose_write(const char *path, const char *type, const void *data, size_t n,
+                   struct wb_err *err)
+{
+    WB_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    struct wb_buf plain = WB_BUF_INIT(OBJECT_MAX), packed = WB_BUF_INIT(2ul * OBJECT_MAX);
+    size_t done = 0;
+    ssize_t k = 1;
+
+    if (fd < 0)
+        return wb_fail_sys(err, errno, "cannot make %s", path);
+    wb_buf_addf(&plain, "%s %zu", type, n);
+    wb_buf_addc(&plain, '\0');
+    wb_buf_add(&plain, data, n);
+    if (!plain.failed)
+        wb_deflate(wb_buf_str(&plain), plain.len, LEVEL, &packed);
+    wb_buf_release(&plain);
+    if (packed.len == 0) {
+        wb_buf_release(&packed);
+        (void)unlink(path);
+        return wb_fail(err, WB_LIMIT, "%zu bytes are too many for one object", n);
+    }
+    while (k >= 0 && done < packed.len) {
+        k = write(fd, packed.data + done, packed.len - done);
+        if (k < 0 && errno == EINTR)
+            k = 0;
+        done += k > 0 ? (size_t)k : 0;
+    }
+    wb_buf_release(&packed);
+    if (k < 0) {
+        int sys = errno;
+
+        (void)unlink(path); /* the library tries again by another way */
+        return wb_fail_sys(err, sys, "cannot write %s", path);
+    }
     return 0;
 }

@@ -14,13 +14,11 @@
 #include <string.h>
 
 #include "server/base/child.h"
-#include "server/base/clock.h"
-#include "server/base/digest.h"
 #include "server/base/file.h"
 #include "server/record/internal.h"
-#include "server/record/summary.h"
+#include "tests/support/sample_record.h"
 
-#define T0 1796053309123LL /* 2026-11-30T15:41:49.123Z */
+#define T0 SAMPLE_T0
 #define DAY_MS 86400000LL
 
 static inline int fixture_setup(void **state)
@@ -104,88 +102,8 @@ static inline void assert_fsck(const char *dir, bool lost)
     assert_string_equal(out, "");
 }
 
-static inline void add_file(struct wb_raw_file **v, size_t *n, const char *name, const char *text)
-{
-    *v = wb_realloc(*v, *n + 1, sizeof(**v));
-    (*v)[(*n)++] = (struct wb_raw_file){wb_strdup(name), wb_strdup(text), strlen(text), false};
-}
-
-static inline wb_json *must_json(const char *text)
-{
-    struct wb_err err = WB_ERR_INIT;
-    wb_json *j = NULL;
-
-    if (wb_json_parse(text, strlen(text), &j, &err) < 0)
-        fail_msg("fixture: %s", err.root);
-    return j;
-}
-
-static inline char *recipe_digest(const struct wb_record *r)
-{
-    struct wb_buf b = WB_BUF_INIT(65536);
-    char hex[WB_SHA256_HEX];
-
-    for (size_t i = 0; i < r->nrecipe_files; i++) { /* given in byte order */
-        wb_sha256_of(r->recipe_files[i].data, r->recipe_files[i].n, hex);
-        wb_buf_addf(&b, "%s %c %s\n", r->recipe_files[i].name,
-                    strncmp(r->recipe_files[i].name, "steps/", 6) ? '-' : 'x', hex);
-    }
-    wb_sha256_of(wb_buf_str(&b), b.len, hex);
-    wb_buf_release(&b);
-    return wb_strdup(hex);
-}
-
-/* A whole, valid record. n makes it different from others; the run starts n seconds after T0. */
-static inline struct wb_record make_record(int n)
-{
-    struct wb_record r = {.run = wb_strf("run_01JX8AB%03dCDEFGHJKMNPQRST", n),
-                          .started_ms = T0 + n * 1000LL};
-    struct wb_buf at = WB_BUF_INIT(64);
-    struct wb_err err = WB_ERR_INIT;
-    WB_AUTO_FREE char *digest = NULL;
-    WB_AUTO_FREE char *log = NULL;
-    wb_json *metrics = NULL, *recipe;
-
-    r.study = must_json("{\"study\":\"forms\",\"rounds\":8}");
-    r.plan = must_json("{\"rounds\":8,\"seed\":7}");
-    r.environment = must_json("{\"host\":{\"cpus\":2}}");
-    r.events = must_json("[{\"event\":\"run.start\"},{\"event\":\"run.end\"}]");
-    r.result = must_json(
-        "{\"phases\":[{\"name\":\"max\",\"model\":\"closed\",\"load\":{\"achieved_per_s\":21543.5,"
-        "\"operations\":{\"all\":{\"response\":null,\"service\":{\"p50_ms\":0.8,\"p99_ms\":2.25,"
-        "\"p99_9_ms\":4.5}}}}},"
-        "{\"name\":\"latency\",\"model\":\"open\",\"load\":{\"achieved_per_s\":12000,"
-        "\"operations\":{\"all\":{\"response\":{\"p50_ms\":0.5,\"p99_ms\":1.5,\"p99_9_ms\":null},"
-        "\"service\":{\"p50_ms\":0.1}}}}}]}");
-    add_file(&r.recipe_files, &r.nrecipe_files, "files/redis.conf", "save \"\"\n");
-    add_file(&r.recipe_files, &r.nrecipe_files, "recipe.yaml", "name: redis\n");
-    add_file(&r.recipe_files, &r.nrecipe_files, "steps/install", "#!/bin/sh\nexit 0\n");
-    log = wb_strf("log of %d\n", n);
-    add_file(&r.raw, &r.nraw, "db0.log", log);
-    add_file(&r.raw, &r.nraw, "load-max.ndjson", "{\"t\":1}\n{\"t\":2}\n");
-    digest = recipe_digest(&r);
-    r.summary = must_json(
-        "{\"schema\":1,\"campaign\":\"cmp_A\",\"study\":\"forms\",\"attempt\":1,\"position\":0,"
-        "\"factors\":{\"form\":\"docker x1\"},\"seconds\":31.5,\"outcome\":\"ok\",\"reasons\":[],"
-        "\"validity\":\"valid\",\"evidence\":[{\"name\":\"steal\",\"value\":0,\"verdict\":"
-        "\"valid\"}],\"teardown\":\"clean\",\"series_key\":\"0123456789abcdef\","
-        "\"host\":{\"name\":\"h\",\"class\":\"c\"},\"windows_short\":false,\"limits\":[]}");
-    wb_json_set_str(r.summary, "id", r.run);
-    wb_json_set_str(r.summary, "arm", n % 2 ? "docker x1" : "native x1");
-    wb_json_set_int(r.summary, "round", n / 2 + 1);
-    recipe = must_json("{\"name\":\"redis\",\"revision\":\"1\",\"version\":\"7.0.15\"}");
-    wb_json_set_str(recipe, "digest", digest);
-    wb_json_set(r.summary, "recipe", recipe);
-    wb_format_time(r.started_ms, &at);
-    wb_json_set_str(r.summary, "started_at", wb_buf_str(&at));
-    wb_buf_clear(&at);
-    wb_format_time(r.started_ms + 31500, &at);
-    wb_json_set_str(r.summary, "ended_at", wb_buf_str(&at));
-    wb_buf_release(&at);
-    assert_int_equal(wb_summary_metrics(r.result, &metrics, &err), 0);
-    wb_json_set(r.summary, "metrics", metrics);
-    return r;
-}
+#define make_record sample_record
+#define must_json sample_json
 
 /* Commits record n; the commit's hex digits, owned. */
 static inline char *commit_record(struct wb_store *s, int n)

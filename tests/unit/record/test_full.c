@@ -58,7 +58,8 @@ static void test_full_disk(void **state)
         if (rc == 0)
             break;
         full++;
-        assert_int_equal(rc, -WB_IO);
+        if (rc != -WB_IO)
+            fail_msg("%lld bytes left: %d: %s: %s", (long long)left, rc, err.context, err.root);
         if (err.sys != ENOSPC)
             fail_msg("%lld bytes left: errno %d: %s: %s", (long long)left, err.sys, err.context,
                      err.root);
