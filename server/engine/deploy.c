@@ -16,7 +16,6 @@
 #define PORT_OFFSET 10000
 #define PORT_TRIES 200
 #define HOST "127.0.0.1"
-#define EXIT_NOT_YET 75
 #define READY_FIRST_PAUSE_NS (5 * WB_MS)
 #define READY_PAUSE_NS (100 * WB_MS)
 
@@ -128,10 +127,6 @@ static int configure(struct wb_run *r, struct wb_instance *in)
 
     if (step(r, in, WB_STEP_CONFIGURE, &code, &out, &err) < 0)
         return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
-    if (code != 0)
-        return wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
-                            "recipe %s: step configure ended with status %d for instance %d",
-                            r->e->study->recipe->name, code, in->index);
     return 0;
 }
 
@@ -265,16 +260,16 @@ static int ready(struct wb_run *r, struct wb_instance *in)
         WB_AUTO_JSON wb_json *out = NULL;
         int code, rc = step(r, in, WB_STEP_READY, &code, &out, &err);
 
-        if (rc < 0 && rc != -WB_TIMEOUT)
-            return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
         if (rc == 0 && code == 0)
             return look(r, in);
-        if (look(r, in) < 0)
+        if (rc == -WB_CANCELLED)
+            return wb_run_fail(r, WB_OUTCOME_CANCELLED, &err);
+        if (look(r, in) < 0) /* a death explains a failed check */
             return -WB_IO;
-        if (rc == 0 && code != EXIT_NOT_YET)
-            return wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
-                                "instance %d: the ready check failed with status %d", in->index,
-                                code);
+        if (rc < 0 && rc != -WB_TIMEOUT) {
+            (void)wb_wrap(&err, "instance %d", in->index);
+            return wb_run_fail(r, code > 0 ? WB_OUTCOME_SUT_ERROR : WB_OUTCOME_INFRA_ERROR, &err);
+        }
         if (wb_now_ns(NULL) >= end)
             return wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
                                 "instance %d did not get ready within %.0f s", in->index,

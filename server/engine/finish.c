@@ -158,17 +158,27 @@ static wb_json *metrics_or_empty(const wb_json *result)
 /* Runs that failed before a window was measured have nothing to be judged by. */
 static void judge(struct wb_run *r, const wb_json *canary, wb_json *evidence)
 {
-    WB_AUTO_FREE char *after = NULL;
-    struct wb_buf b = WB_BUF_INIT(256);
+    WB_AUTO_FREE char *after = wb_governor("/sys");
+    enum wb_validity host;
 
-    if (wb_file_read_small("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", &b, NULL) == 0)
-        after = wb_strndup(wb_buf_str(&b), strcspn(wb_buf_str(&b), "\n"));
-    wb_buf_release(&b);
-    if (wb_json_len(r->windows) == 0)
+    if (wb_json_len(r->windows) == 0) {
         r->validity = WB_UNVERIFIED;
-    else
-        r->validity = wb_validity_judge(r->windows, canary, r->governor_before, after,
-                                        &r->e->study->validity, evidence);
+        return;
+    }
+    r->validity = wb_validity_judge(r->windows, canary, r->governor_before, after,
+                                    &r->e->study->validity, evidence);
+    host = wb_host_state_judge(r->state_before, r->state_after, evidence);
+    r->validity = wb_validity_worse(r->validity, host);
+}
+
+/* The figures themselves may say that something went wrong which no phase noticed. */
+static void judge_outcome(struct wb_run *r, const wb_json *evidence)
+{
+    const char *word = wb_evidence_outcome(evidence);
+    enum wb_outcome o;
+
+    if (word && wb_outcome_find(word, &o) && o != WB_OUTCOME_OK)
+        WB_IGNORE(wb_run_failf(r, o, "the evidence says %s", word)); /* noted in the run */
 }
 
 static bool any_short(const struct wb_run *r)
@@ -207,6 +217,8 @@ static int fill_record(struct wb_run *r, struct wb_record *rec, struct wb_err *e
     wb_json *s;
 
     judge(r, canary, evidence);
+    if (r->outcome == WB_OUTCOME_OK)
+        judge_outcome(r, evidence);
     rec->run = wb_strdup(r->id);
     rec->started_ms = r->started_ms;
     rec->result = result_json(r, canary);

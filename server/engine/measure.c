@@ -404,6 +404,10 @@ static int take_result(struct worker *w)
     wb_json_set_str(window, "model", model);
     wb_json_set(window, "samples", wb_json_ref(wb_json_get(phase, "samples")));
     wb_json_set(window, "load", wb_json_ref(res));
+    if (w->rate_per_s <= 0)
+        wb_json_set_int(window, "in_flight", w->ph->connections * w->ph->depth);
+    if (r->arm->cpu_quota > 0)
+        wb_json_set_bool(window, "cpu_quota", true);
     wb_json_push(r->windows, window);
     if (w->status.exit_code != 0 && w->status.exit_code != 4)
         return no_result(w, &err);

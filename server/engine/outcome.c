@@ -1,5 +1,7 @@
 #include "server/engine/outcome.h"
 
+#include <string.h>
+
 #include "server/base/mem.h"
 
 static const struct {
@@ -20,6 +22,16 @@ static const struct {
 const char *wb_outcome_name(enum wb_outcome o)
 {
     return (unsigned)o < WB_LEN(outcomes) ? outcomes[o].name : "unknown";
+}
+
+bool wb_outcome_find(const char *name, enum wb_outcome *out)
+{
+    for (size_t i = 0; i < WB_LEN(outcomes); i++)
+        if (!strcmp(outcomes[i].name, name)) {
+            *out = (enum wb_outcome)i;
+            return true;
+        }
+    return false;
 }
 
 int wb_outcome_exit(enum wb_outcome o)

@@ -5,6 +5,8 @@
 #ifndef WB_ENGINE_OUTCOME_H
 #define WB_ENGINE_OUTCOME_H
 
+#include <stdbool.h>
+
 enum wb_outcome {
     WB_OUTCOME_OK,
     WB_OUTCOME_TARGET_MISSED, /* the offered rate was not reached, and the client is not why */
@@ -19,6 +21,8 @@ enum wb_outcome {
 };
 
 const char *wb_outcome_name(enum wb_outcome o);
+/* The outcome with this name; false when there is none. */
+bool wb_outcome_find(const char *name, enum wb_outcome *out);
 /* Exit code of `run` for a campaign whose worst run ended so (DESIGN.md section 14). */
 int wb_outcome_exit(enum wb_outcome o);
 /* Whether statistics may take a run with this outcome. */

@@ -77,19 +77,6 @@ static int write_run_json(const struct wb_run *r, struct wb_err *err)
     return rc;
 }
 
-static char *governor(void)
-{
-    struct wb_buf b = WB_BUF_INIT(256);
-
-    if (wb_file_read_small("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", &b, NULL) < 0) {
-        wb_buf_release(&b);
-        return NULL; /* this machine has none */
-    }
-    while (b.len && b.data[b.len - 1] == '\n')
-        b.data[--b.len] = '\0';
-    return wb_buf_take(&b);
-}
-
 static int64_t canary(const struct wb_run *r)
 {
     int *cpus = NULL, n = 0;
@@ -127,7 +114,7 @@ static void begin(struct wb_run *r)
     r->server = wb_json_array();
     r->ninstances = r->arm->form.count;
     r->instances = wb_calloc((size_t)r->ninstances, sizeof(*r->instances));
-    r->governor_before = governor();
+    r->governor_before = wb_governor("/sys");
 }
 
 int wb_run_execute(struct wb_run *r, struct wb_err *err)
@@ -146,10 +133,12 @@ int wb_run_execute(struct wb_run *r, struct wb_err *err)
     if (rc < 0)
         return wb_wrap(err, "run %s", r->id);
     r->canary_before_ns = canary(r);
+    r->state_before = wb_host_state("/proc", "/sys");
     rc = wb_run_deploy(r);
     if (rc == 0)
         rc = wb_run_measure(r);
     (void)rc; /* the outcome has it */
+    r->state_after = wb_host_state("/proc", "/sys");
     wb_run_teardown(r);
     r->canary_after_ns = canary(r);
     if (r->calibrating)
@@ -183,5 +172,7 @@ void wb_run_release(struct wb_run *r)
     wb_json_free(r->placement);
     wb_json_free(r->server);
     wb_json_free(r->before);
+    wb_json_free(r->state_before);
+    wb_json_free(r->state_after);
     *r = (struct wb_run){0};
 }

@@ -72,7 +72,8 @@ struct wb_run {
     wb_json *before; /* snapshot of the host, see leftovers.h */
     int64_t started_ms, canary_before_ns, canary_after_ns;
     char *governor_before;
-    wb_json *load_result; /* of the phase that ran last; borrowed from phases */
+    wb_json *state_before, *state_after; /* of the host, see wb_host_state */
+    wb_json *load_result;                /* of the phase that ran last; borrowed from phases */
 };
 
 /* Notes the first outcome that is not ok, with its reason; later ones only add reasons. Returns
