@@ -160,7 +160,6 @@ static void test_named(void **state)
             struct wb_store *again;
             WB_AUTO_FREE char *other = wb_strf("%s/again", dir);
             WB_AUTO_FREE char *from = NULL;
-            WB_AUTO_FREE char *copy = NULL;
             WB_AUTO_FREE char *data = NULL;
             size_t n = 0;
 
