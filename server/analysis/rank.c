@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "server/analysis/moments.h"
 #include "server/base/mem.h"
 
 #define EXACT_SUM_MAX 120    /* values in both sets */
@@ -125,6 +126,11 @@ void wb_mann_whitney(const double *base, size_t n, const double *other, size_t m
 
 size_t wb_mann_whitney_cut(size_t n, size_t m)
 {
+    return wb_mann_whitney_cut_at(n, m, TAIL);
+}
+
+size_t wb_mann_whitney_cut_at(size_t n, size_t m, double most)
+{
     size_t total = n + m, few = n < m ? n : m, k = 0;
     WB_AUTO_FREE int *ranks = wb_calloc(total, sizeof(int));
     double *counts, all = 0, tail = 0;
@@ -134,7 +140,8 @@ size_t wb_mann_whitney_cut(size_t n, size_t m)
         return 0;
     if (total > EXACT_SUM_MAX) {
         double nm = (double)n * (double)m;
-        double cut = floor(nm / 2 - Z_TAIL * sqrt(nm * ((double)total + 1) / 12));
+        double cut =
+            floor(nm / 2 - wb_normal_quantile(1 - most) * sqrt(nm * ((double)total + 1) / 12));
         return cut < 1 ? 0 : (size_t)cut;
     }
     for (size_t i = 0; i < total; i++)
@@ -144,7 +151,7 @@ size_t wb_mann_whitney_cut(size_t n, size_t m)
         all += counts[s];
     for (int s = least; s <= max; s++) {
         tail += counts[s];
-        if (tail / all > TAIL)
+        if (tail / all > most)
             break;
         k++;
     }

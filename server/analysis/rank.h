@@ -39,6 +39,8 @@ void wb_signed_rank(struct wb_change *v, size_t n, double tolerance, struct wb_r
 /* Largest k with P(U <= k-1) <= 0.025 for sets of n and m without ties: the k-th smallest and k-th
  * largest of the n*m ratios bound a 95 % interval. 0 when even k = 1 is too much. */
 size_t wb_mann_whitney_cut(size_t n, size_t m);
+/* The same with another bound than 0.025. */
+size_t wb_mann_whitney_cut_at(size_t n, size_t m, double most);
 /* The same for the n(n+1)/2 Walsh averages of n changes. */
 size_t wb_signed_rank_cut(size_t n);
 

@@ -4,6 +4,8 @@
 
 #include "server/analysis/compare.h"
 #include "server/analysis/csv.h"
+#include "server/analysis/input.h"
+#include "server/analysis/stats.h"
 #include "server/base/mem.h"
 #include "server/base/problems.h"
 
@@ -65,6 +67,79 @@ static int read_compare(const struct wb_topic_file *files, size_t n, const char 
     return 0;
 }
 
+/* JSON, or CSV with one entry of `key` a line. */
+static int read_rows(const struct wb_topic_file *file, const char *key, wb_json **out,
+                     struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *in = NULL;
+    bool columns;
+
+    if (wb_topic_parse(file, &in, &columns, err) < 0)
+        return -err->code;
+    *out = columns ? wb_in_rows(in, key) : wb_json_ref(in);
+    return 0;
+}
+
+static int read_items(const struct wb_topic_file *files, size_t n, const char *column,
+                      wb_json **out, struct wb_err *err)
+{
+    return read_rows(&files[0], "items", out, err);
+}
+
+static int read_metrics(const struct wb_topic_file *files, size_t n, const char *column,
+                        wb_json **out, struct wb_err *err)
+{
+    return read_rows(&files[0], "metrics", out, err);
+}
+
+/* JSON, or CSV with one line of values. */
+static int read_line(const struct wb_topic_file *files, size_t n, const char *column, wb_json **out,
+                     struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *in = NULL;
+    bool columns;
+
+    if (wb_topic_parse(&files[0], &in, &columns, err) < 0)
+        return -err->code;
+    if (columns && wb_json_len(wb_json_iter_value(wb_json_first(in))) != 1)
+        return wb_fail(err, WB_INVALID, "line 2: there must be one line of values");
+    *out = columns ? wb_in_first_row(in) : wb_json_ref(in);
+    return 0;
+}
+
+/* JSON, or CSV with the columns run and value. */
+static int read_runs(const struct wb_topic_file *files, size_t n, const char *column, wb_json **out,
+                     struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *in = NULL, *doc = NULL;
+    const wb_json *ids, *values;
+    wb_json *runs;
+    bool columns;
+
+    if (wb_topic_parse(&files[0], &in, &columns, err) < 0)
+        return -err->code;
+    if (!columns) {
+        *out = WB_STEAL(in);
+        return 0;
+    }
+    ids = wb_json_get(in, "run");
+    values = wb_json_get(in, "value");
+    if (ids == NULL || values == NULL)
+        return wb_fail(err, WB_INVALID, "line 1: needs the columns run and value");
+    doc = wb_in_first_row(in); /* the costs, where they are columns */
+    wb_json_del(doc, "run");
+    wb_json_del(doc, "value");
+    runs = wb_json_array();
+    for (size_t i = 0; i < wb_json_len(values); i++) {
+        if (i == 0 || !wb_json_equal(wb_json_at(ids, i), wb_json_at(ids, i - 1)))
+            wb_json_push(runs, wb_json_array());
+        wb_json_push(wb_json_at(runs, wb_json_len(runs) - 1), wb_json_ref(wb_json_at(values, i)));
+    }
+    wb_json_set(doc, "runs", runs);
+    *out = WB_STEAL(doc);
+    return 0;
+}
+
 const struct wb_topic wb_topics[] = {
     {.name = "compare",
      .summary = "two sets of runs: which is better, by how much, how sure",
@@ -82,6 +157,53 @@ const struct wb_topic wb_topics[] = {
      .files = 1,
      .answer = wb_stats_adjust,
      .print = wb_stats_adjust_print},
+    {.name = "spread",
+     .summary = "how far the values of one set lie apart, and which stand out",
+     .input = "{\"values\":[..]}",
+     .files = 1,
+     .answer = wb_stats_spread,
+     .print = wb_stats_spread_print},
+    {.name = "variance",
+     .summary = "noise within runs against noise between them, iterations a run",
+     .input = "{\"runs\":[[..],..], \"cost_iteration_s\"?, \"cost_new_run_s\"?};\n"
+              "CSV: columns run and value, the lines of a run together",
+     .files = 1,
+     .read = read_runs,
+     .answer = wb_stats_variance,
+     .print = wb_stats_variance_print},
+    {.name = "power",
+     .summary = "rounds that a comparison needs; the smallest p it can give",
+     .input = "{\"effect_percent\", \"cv_percent\", \"alpha\"?, \"power\"?} or {\"n\", \"m\"}",
+     .files = 1,
+     .read = read_line,
+     .answer = wb_stats_power,
+     .print = wb_stats_power_print},
+    {.name = "queue",
+     .summary = "do throughput, latency and concurrency fit together",
+     .input = "{\"clients\", \"throughput_per_s\", \"mean_latency_s\"?, \"think_time_s\"?,\n"
+              "\"p50_ms\"?, \"p99_ms\"?} or {\"target_per_s\", \"achieved_per_s\",\n"
+              "\"service_p99_ms\"?, \"response_p99_ms\"?, \"duration_s\"?} or\n"
+              "{\"servers\", \"service_ms\", \"arrival_per_s\"}",
+     .files = 1,
+     .read = read_line,
+     .answer = wb_stats_queue,
+     .print = wb_stats_queue_print},
+    {.name = "price",
+     .summary = "cost of operations, and the choices that are not beaten",
+     .input = "{\"items\":[{\"name\", \"usd_per_hour\", \"throughput_per_s\", \"p99_ms\"?,\n"
+              "\"throughput_ci95\"?}], \"slo_p99_ms\"?}; owned hardware, also in an item:\n"
+              "{\"purchase_usd\", \"years\", \"power_w\", \"usd_per_kwh\"}",
+     .files = 1,
+     .read = read_items,
+     .answer = wb_stats_price,
+     .print = wb_stats_price_print},
+    {.name = "composite",
+     .summary = "several metrics in one ratio of goodness",
+     .input = "{\"metrics\":[{\"name\", \"base\", \"new\", \"better\"}]}",
+     .files = 1,
+     .read = read_metrics,
+     .answer = wb_stats_composite,
+     .print = wb_stats_composite_print},
     {NULL},
 };
 
