@@ -67,12 +67,21 @@ int wb_cancel_on_signals(struct wb_cancel *c, struct wb_err *err)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
 
     atomic_store(&signal_token, c);
     (void)sigemptyset(&sa.sa_mask);
-    for (size_t i = 0; i < WB_LEN(signals); i++)
+    for (size_t i = 0; i < WB_LEN(signals); i++) {
+        /* nohup: a hang-up that is ignored stays ignored. */
+        if (signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 &&
+            before.sa_handler == SIG_IGN)
+            continue;
         if (sigaction(signals[i], &sa, NULL) < 0)
             return wb_fail_sys(err, errno, "cannot handle signal %d", signals[i]);
+    }
+    /* Nobody reads the progress any more: not a reason to end without cleaning up. */
+    if (sigaction(SIGPIPE, &ignore, NULL) < 0)
+        return wb_fail_sys(err, errno, "cannot ignore SIGPIPE");
     return 0;
 }
 

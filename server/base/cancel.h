@@ -12,7 +12,8 @@
 
 struct wb_cancel;
 
-/* A token that is set by hand or, after wb_cancel_on_signals, by SIGINT, SIGTERM or SIGHUP. */
+/* A token that is set by hand or, after wb_cancel_on_signals, by SIGINT, SIGTERM or SIGHUP (unless
+ * that is ignored already); SIGPIPE is ignored from then on. */
 struct wb_cancel *wb_cancel_new(void);
 void wb_cancel_free(struct wb_cancel *c);
 int wb_cancel_on_signals(struct wb_cancel *c,

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,12 +37,16 @@ static char *const default_env[] = {
     (char[]){"LANG=C.UTF-8"}, (char[]){"HOME=/"}, NULL};
 
 /* In the child: only async-signal-safe calls, everything was prepared before. */
-static __attribute__((noreturn)) void become(const struct wb_child_spec *spec, const int theirs[4])
+static __attribute__((noreturn)) void become(const struct wb_child_spec *spec, char *const *env,
+                                             pid_t parent, const int theirs[4])
 {
     sigset_t none;
     int why;
 
     (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(126); /* it was killed before that call could help */
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     for (int sig = 1; sig < NSIG; sig++)
@@ -53,7 +58,7 @@ static __attribute__((noreturn)) void become(const struct wb_child_spec *spec, c
     (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (spec->cwd && chdir(spec->cwd) < 0)
         goto failed;
-    (void)execvpe(spec->argv[0], spec->argv, spec->env ? spec->env : default_env);
+    (void)execvpe(spec->argv[0], spec->argv, env);
 failed:
     why = errno;
     if (write(theirs[3], &why, sizeof(why)) < 0)
@@ -61,11 +66,27 @@ failed:
     _exit(127);
 }
 
+/* The asked environment, and this process's WB_MARK. */
+static char **environment(const struct wb_child_spec *spec, struct wb_strv *l)
+{
+    const char *mark = getenv(WB_MARK);
+
+    for (char *const *e = spec->env ? spec->env : default_env; *e; e++)
+        if (!mark || strncmp(*e, WB_MARK "=", sizeof(WB_MARK)) != 0)
+            wb_strv_add(l, *e);
+    if (mark)
+        wb_strv_addf(l, WB_MARK "=%s", mark);
+    return l->v;
+}
+
 static int start(const struct wb_child_spec *spec, struct pipes *p, pid_t *pid, struct wb_err *err)
 {
+    struct wb_strv env = {0};
+    pid_t self = getpid();
     int in[2] = {-1, -1}, out[2] = {-1, -1}, er[2] = {-1, -1}, note[2] = {-1, -1};
     int theirs[4], rc = 0;
 
+    (void)environment(spec, &env);
     if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(er, O_CLOEXEC) < 0 ||
         pipe2(note, O_CLOEXEC) < 0) {
         rc = wb_fail_sys(err, errno, "cannot make pipes for %s", spec->argv[0]);
@@ -76,7 +97,7 @@ static int start(const struct wb_child_spec *spec, struct pipes *p, pid_t *pid, 
         theirs[3] = note[1];
         *pid = fork();
         if (*pid == 0)
-            become(spec, theirs);
+            become(spec, env.v, self, theirs);
         if (*pid < 0)
             rc = wb_fail_sys(err, errno, "cannot start %s", spec->argv[0]);
     }
@@ -84,6 +105,7 @@ static int start(const struct wb_child_spec *spec, struct pipes *p, pid_t *pid, 
     close_fd(&out[1]);
     close_fd(&er[1]);
     close_fd(&note[1]);
+    wb_strv_release(&env);
     *p = (struct pipes){.in = in[1], .out = out[0], .err = er[0], .note = note[0]};
     return rc;
 }

@@ -25,6 +25,9 @@
 #define KILL_LIMIT_NS (10 * WB_SEC)
 /* Output that is still in the pipes after the group was killed. */
 #define DRAIN_LIMIT_NS (1 * WB_SEC)
+/* Descriptors that the supervisor takes over from its starter. */
+#define FD_STARTER 3
+#define FD_LOCK 4
 
 /* What the supervisor tells its starter. */
 struct start_note {
@@ -43,6 +46,12 @@ struct supervisor {
     const struct wb_job_spec *spec;
     struct stream out, err;
     struct wb_job_status s;
+};
+
+/* What the starter hands on. */
+struct hand_over {
+    int note; /* the supervisor's word comes back through it */
+    int lock; /* held until the last process of starter and supervisor has ended */
 };
 
 static int write_spec(const struct wb_job_spec *spec, struct wb_err *err)
@@ -320,12 +329,19 @@ static __attribute__((noreturn)) void be_supervisor(const struct wb_cgroup_fs *f
     _exit(1);
 }
 
+/* Puts a descriptor at a fixed number. `fd` is above all of those. */
+static void put_at(int fd, int number)
+{
+    (void)dup2(fd, number);
+    (void)fcntl(number, F_SETFD, FD_CLOEXEC);
+}
+
 /* Between the starter and the supervisor: a session of its own, none of the starter's files. */
-static __attribute__((noreturn)) void detach(const struct wb_cgroup_fs *fs,
-                                             const struct wb_job_spec *spec, int starter)
+static __attribute__((noreturn)) void
+detach(const struct wb_cgroup_fs *fs, const struct wb_job_spec *spec, const struct hand_over *h)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
-    int null;
+    int null, note, lock;
 
     (void)setsid();
     for (int sig = 1; sig < NSIG; sig++)
@@ -333,12 +349,11 @@ static __attribute__((noreturn)) void detach(const struct wb_cgroup_fs *fs,
             (void)sigaction(sig, &ignore, NULL);
     if (fork() != 0)
         _exit(0);
-    if (starter != 3) {
-        (void)dup2(starter, 3);
-        starter = 3;
-    }
-    (void)close_range(4, ~0U, 0);
-    (void)fcntl(starter, F_SETFD, FD_CLOEXEC);
+    note = fcntl(h->note, F_DUPFD_CLOEXEC, FD_LOCK + 1);
+    lock = fcntl(h->lock, F_DUPFD_CLOEXEC, FD_LOCK + 1);
+    put_at(note, FD_STARTER);
+    put_at(lock, FD_LOCK);
+    (void)close_range(FD_LOCK + 1, ~0U, 0);
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0) {
         (void)dup2(null, 0);
@@ -347,7 +362,7 @@ static __attribute__((noreturn)) void detach(const struct wb_cgroup_fs *fs,
         if (null > 2)
             (void)close(null);
     }
-    be_supervisor(fs, spec, starter);
+    be_supervisor(fs, spec, FD_STARTER);
 }
 
 /* Waits for the supervisor's word. */
@@ -380,36 +395,48 @@ static int await_start(int fd, const struct wb_job_spec *spec, struct wb_err *er
     return wb_fail_sys(err, note.sys, "cannot start %s", spec->argv[0]);
 }
 
+/* Forks the supervisor and waits for its word. */
+static int fork_supervisor(const struct wb_cgroup_fs *fs, const struct wb_job_spec *spec, int lock,
+                           struct wb_err *err)
+{
+    int p[2], rc = 0;
+    pid_t pid;
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return wb_fail_sys(err, errno, "cannot make a pipe");
+    pid = fork();
+    if (pid == 0)
+        detach(fs, spec, &(struct hand_over){.note = p[1], .lock = lock});
+    (void)close(p[1]);
+    if (pid < 0)
+        rc = wb_fail_sys(err, errno, "cannot fork");
+    else
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    if (rc == 0)
+        rc = await_start(p[0], spec, err);
+    (void)close(p[0]);
+    return rc;
+}
+
 int wb_job_start(const struct wb_cgroup_fs *fs, const struct wb_job_spec *spec, struct wb_err *err)
 {
-    int p[2], rc;
-    pid_t pid;
+    WB_AUTO_FREE char *lock_path = wb_strf("%s/" WB_JOB_LOCK, spec->dir);
+    WB_AUTO_CLOSE int lock = -1;
+    int rc;
 
     if (wb_path_exists(spec->dir))
         return wb_fail(err, WB_CONFLICT, "job folder %s exists already", spec->dir);
     rc = wb_mkdir_all(spec->dir, 0755, err);
+    if (rc == 0)
+        rc = wb_lock_file(lock_path, "", &lock, err);
     if (rc == 0)
         rc = write_spec(spec, err);
     if (rc == 0)
         rc = wb_cgroup_create(fs, spec->group, &spec->limits, err);
     if (rc < 0)
         return wb_wrap(err, "job %s", spec->dir);
-    if (pipe2(p, O_CLOEXEC) < 0) {
-        rc = wb_fail_sys(err, errno, "cannot make a pipe");
-    } else {
-        pid = fork();
-        if (pid == 0)
-            detach(fs, spec, p[1]);
-        (void)close(p[1]);
-        if (pid < 0)
-            rc = wb_fail_sys(err, errno, "cannot fork");
-        else
-            while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-                ;
-        if (rc == 0)
-            rc = await_start(p[0], spec, err);
-        (void)close(p[0]);
-    }
+    rc = fork_supervisor(fs, spec, lock, err);
     if (rc < 0) {
         /* The first error is the one to tell. */
         WB_IGNORE(wb_cgroup_destroy(fs, spec->group, KILL_LIMIT_NS, NULL));

@@ -6,6 +6,7 @@
  *     spec.json     what was asked (argv, limits, group); written first
  *     status.json   what is so: state, pid + start time + boot id, exit, usage; replaced atomically
  *     stdout.log, stderr.log   capped: head kept, the rest counted
+ *     lock            held (flock) while a starter or supervisor of the job lives
  * A supervisor process (a fork of the starter with all descriptors closed, own session) starts
  * the program in its own session and control group, copies its output into the capped logs,
  * keeps the time limit, reaps it, kills whatever is left in the group, and writes the last status.
@@ -65,8 +66,9 @@ int wb_job_fd(const struct wb_job_status *s);
 /* Signal to the program, if it is still the same process. */
 int wb_job_signal(const char *dir, int sig, struct wb_err *err) WB_MUST_CHECK;
 /* Ends it: `sig` (0: straight to SIGKILL), grace_ns, then SIGKILL to the whole group; the group is
- * removed. Works with or without a living supervisor, and on an ended job. Idempotent; absent
- * folder: 0. */
+ * removed. Works with or without a living supervisor, on an ended job, on one whose starter was
+ * killed half-way, and on a full disk. Idempotent; absent folder: 0. When it returns 0, no process
+ * of the job is left and none will come. */
 int wb_job_stop(const struct wb_cgroup_fs *fs, const char *dir, int sig, int64_t grace_ns,
                 struct wb_job_status *out, struct wb_err *err) WB_MUST_CHECK;
 /* The last max bytes of a log ("stdout.log" or "stderr.log"). */

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -227,6 +228,40 @@ static void await_end(pid_t pid, uint64_t ticks, int64_t limit_ns)
         WB_IGNORE(wb_wait(NULL, fd, limit_ns, NULL)); /* what is so is looked at afterwards */
 }
 
+/* Kills the group until the job's lock is free: then nobody is left who would start something in
+ * it. A supervisor that does not come to its end is killed in turn. */
+static int silence(const struct wb_cgroup_fs *fs, const char *dir, const char *group,
+                   const struct stored *st, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/" WB_JOB_LOCK, dir);
+    int64_t began = wb_now_ns(NULL), pause = WB_MS;
+    WB_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool shot = false;
+
+    for (;;) {
+        int rc = *group && wb_cgroup_exists(fs, group)
+                     ? wb_cgroup_kill(fs, group, KILL_LIMIT_NS, err)
+                     : 0;
+        int64_t spent = wb_now_ns(NULL) - began;
+
+        if (rc < 0)
+            return rc;
+        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (!shot && spent > SUPERVISOR_GRACE_NS) {
+            (void)signal_process(st->s.supervisor, st->supervisor_ticks, st->boot_id, SIGKILL);
+            shot = true;
+        }
+        if (spent > SUPERVISOR_GRACE_NS + KILL_LIMIT_NS)
+            return wb_fail(err, WB_TIMEOUT, "its supervisor (process %d) does not end",
+                           (int)st->s.supervisor);
+        rc = wb_wait(NULL, -1, pause, err);
+        if (rc < 0)
+            return rc;
+        pause = pause < 20 * WB_MS ? pause * 2 : pause;
+    }
+}
+
 int wb_job_stop(const struct wb_cgroup_fs *fs, const char *dir, int sig, int64_t grace_ns,
                 struct wb_job_status *out, struct wb_err *err)
 {
@@ -241,16 +276,13 @@ int wb_job_stop(const struct wb_cgroup_fs *fs, const char *dir, int sig, int64_t
         return 0;
     if (wb_json_read_file(spec_path, STATUS_MAX * 16, &spec, NULL) < 0)
         return 0; /* the folder was made and nothing else: no group, no process */
-    if (wb_file_put(marker, "", 0, err) < 0)
-        return wb_wrap(err, "job %s", dir);
+    /* On a full disk the job is ended all the same; its last state then says "exited". */
+    WB_IGNORE(wb_file_put(marker, "", 0, NULL));
     group = wb_json_str_or(spec, "group", "");
-    if (load(dir, &st, NULL) == 0) {
-        if (sig > 0 && signal_process(st.s.pid, st.s.start_ticks, st.boot_id, sig) == 0)
-            await_end(st.s.pid, st.s.start_ticks, grace_ns);
-    }
-    rc = *group && wb_cgroup_exists(fs, group) ? wb_cgroup_kill(fs, group, KILL_LIMIT_NS, err) : 0;
-    if (st.s.pid > 0 && supervised(&st))
-        await_end(st.s.supervisor, st.supervisor_ticks, SUPERVISOR_GRACE_NS);
+    if (load(dir, &st, NULL) == 0 && sig > 0 &&
+        signal_process(st.s.pid, st.s.start_ticks, st.boot_id, sig) == 0)
+        await_end(st.s.pid, st.s.start_ticks, grace_ns);
+    rc = silence(fs, dir, group, &st, err);
     if (rc == 0 && *group)
         rc = wb_cgroup_destroy(fs, group, KILL_LIMIT_NS, err);
     free(st.group);
@@ -258,7 +290,7 @@ int wb_job_stop(const struct wb_cgroup_fs *fs, const char *dir, int sig, int64_t
     if (rc == 0 && load(dir, &st, NULL) == 0 && st.s.state == WB_JOB_RUNNING) {
         st.s.state = WB_JOB_LOST; /* nobody was there to write the end */
         st.s.ended_ms = wb_now_unix_ms(NULL);
-        rc = wb_job_status_write(dir, &st.s, group, err);
+        WB_IGNORE(wb_job_status_write(dir, &st.s, group, NULL)); /* the next look says the same */
     }
     free(st.group);
     if (rc < 0)

@@ -5,9 +5,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,6 +185,90 @@ static void test_supervisor_killed(void **state)
     free(dir);
 }
 
+/* Processes with this mark in their environment. */
+static int marked(const char *mark)
+{
+    WB_AUTO_FREE char *want = wb_strf("WB_MARK=%s", mark);
+    struct wb_strv pids = {0};
+    int found = 0;
+
+    assert_int_equal(wb_list_dir("/proc", &pids, NULL), 0);
+    for (size_t i = 0; i < pids.n; i++) {
+        WB_AUTO_FREE char *path = wb_strf("/proc/%s/environ", pids.v[i]);
+        struct wb_buf b = WB_BUF_INIT(1u << 20);
+
+        if (pids.v[i][0] >= '1' && pids.v[i][0] <= '9' && wb_file_read_small(path, &b, NULL) == 0)
+            for (size_t at = 0; at < b.len; at += strlen(b.data + at) + 1)
+                found += !strcmp(b.data + at, want);
+        wb_buf_release(&b);
+    }
+    wb_strv_release(&pids);
+    return found;
+}
+
+/* The starter is killed at any moment of the start: stop then leaves nothing, and nothing comes. */
+static void test_starter_killed(void **state)
+{
+    struct env *e = *state;
+    char *const argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, (char[]){"sleep 300"}, NULL};
+    WB_AUTO_FREE char *mark = wb_strf("wb.run=killed-%d", (int)getpid());
+
+    if (!e->fs)
+        skip();
+    for (int i = 0; i < 60; i++) {
+        WB_AUTO_FREE char *dir = wb_strf("%s/killed-%d", e->dir, i);
+        struct wb_job_spec spec = {.dir = dir, .group = e->group, .argv = argv, .mark = mark};
+        struct wb_err err = WB_ERR_INIT;
+        pid_t pid = fork();
+
+        if (pid == 0)
+            _exit(wb_job_start(e->fs, &spec, NULL) < 0);
+        WB_IGNORE(wb_wait(NULL, -1, i * 100 * WB_US, NULL));
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        if (wb_job_stop(e->fs, dir, 0, 0, NULL, &err) < 0)
+            fail_msg("kill %d: %s: %s", i, err.context, err.root);
+        /* Killed before the specification was there: the ledger names the group as well. */
+        assert_int_equal(wb_cgroup_destroy(e->fs, e->group, WB_SEC, NULL), 0);
+        assert_int_equal(marked(mark), 0);
+        assert_false(wb_cgroup_exists(e->fs, e->group));
+    }
+}
+
+/* Not a byte can be written: a job is ended all the same. */
+static void test_full_disk(void **state)
+{
+    struct env *e = *state;
+    WB_AUTO_FREE char *mnt = wb_strf("%s/mnt", e->dir);
+    WB_AUTO_FREE char *hog = wb_strf("%s/hog", mnt);
+    char zeros[65536] = {0};
+    struct wb_job_status s;
+    char *dir;
+    int fd;
+
+    assert_int_equal(mkdir(mnt, 0755), 0);
+    if (!e->fs || mount("none", mnt, "tmpfs", 0, "size=1m,nr_inodes=20") < 0)
+        skip();
+    dir = start(e, "mnt/job", "echo up; while :; do sleep 300; done", (struct wb_job_spec){0});
+    await_text(dir, "up");
+    fd = open(hog, O_WRONLY | O_CREAT, 0644);
+    while (write(fd, zeros, sizeof(zeros)) > 0)
+        ;
+    (void)close(fd);
+    for (int i = 0; i < 20; i++) {
+        WB_AUTO_FREE char *inode = wb_strf("%s/i%d", mnt, i);
+
+        (void)close(open(inode, O_WRONLY | O_CREAT, 0644));
+    }
+    assert_int_equal(wb_job_poll(dir, &s, NULL), 0);
+    assert_int_equal(wb_job_stop(e->fs, dir, SIGTERM, 100 * WB_MS, NULL, NULL), 0);
+    assert_int_equal(wb_process_ticks(s.pid), 0);
+    assert_int_equal(wb_process_ticks(s.supervisor), 0);
+    assert_false(wb_cgroup_exists(e->fs, e->group));
+    assert_int_equal(umount(mnt), 0);
+    free(dir);
+}
+
 static void test_time_limit(void **state)
 {
     struct env *e = *state;
@@ -264,6 +351,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_such_program, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stop_tree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_supervisor_killed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_starter_killed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_time_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_log_cap, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
