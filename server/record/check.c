@@ -139,9 +139,9 @@ static int read_folder(struct check *c, const char *path, const struct wb_oid *i
 
 struct rule {
     const char *key;
-    enum wb_json_type type;
     const char *const *words; /* strings: allowed ones, NULL-ended; NULL: any */
-    bool optional;            /* an interrupted attempt may not know it */
+    enum wb_json_type type;
+    bool optional; /* an interrupted attempt may not know it */
 };
 
 static const char *const outcomes[] = {
@@ -151,18 +151,18 @@ static const char *const validities[] = {"valid",   "noisy",      "client-limite
                                          "invalid", "unverified", NULL};
 static const char *const teardowns[] = {"clean", "incomplete", NULL};
 static const struct rule summary_rules[] = {
-    {"id", WB_JSON_STRING, NULL, false},         {"campaign", WB_JSON_STRING, NULL, false},
-    {"study", WB_JSON_STRING, NULL, true},       {"arm", WB_JSON_STRING, NULL, false},
-    {"round", WB_JSON_INT, NULL, false},         {"attempt", WB_JSON_INT, NULL, true},
-    {"position", WB_JSON_INT, NULL, true},       {"factors", WB_JSON_OBJECT, NULL, true},
-    {"recipe", WB_JSON_OBJECT, NULL, true},      {"started_at", WB_JSON_STRING, NULL, false},
-    {"ended_at", WB_JSON_STRING, NULL, false},   {"outcome", WB_JSON_STRING, outcomes, false},
-    {"reasons", WB_JSON_ARRAY, NULL, false},     {"validity", WB_JSON_STRING, validities, false},
-    {"evidence", WB_JSON_ARRAY, NULL, false},    {"teardown", WB_JSON_STRING, teardowns, false},
-    {"series_key", WB_JSON_STRING, NULL, true},  {"host", WB_JSON_OBJECT, NULL, true},
-    {"controller", WB_JSON_STRING, NULL, false}, {"metrics", WB_JSON_OBJECT, NULL, false},
-    {"limits", WB_JSON_ARRAY, NULL, true},       {"headline", WB_JSON_OBJECT, NULL, false},
-    {"raw", WB_JSON_OBJECT, NULL, false},        {"files", WB_JSON_OBJECT, NULL, false},
+    {"id", NULL, WB_JSON_STRING, false},         {"campaign", NULL, WB_JSON_STRING, false},
+    {"study", NULL, WB_JSON_STRING, true},       {"arm", NULL, WB_JSON_STRING, false},
+    {"round", NULL, WB_JSON_INT, false},         {"attempt", NULL, WB_JSON_INT, true},
+    {"position", NULL, WB_JSON_INT, true},       {"factors", NULL, WB_JSON_OBJECT, true},
+    {"recipe", NULL, WB_JSON_OBJECT, true},      {"started_at", NULL, WB_JSON_STRING, false},
+    {"ended_at", NULL, WB_JSON_STRING, false},   {"outcome", outcomes, WB_JSON_STRING, false},
+    {"reasons", NULL, WB_JSON_ARRAY, false},     {"validity", validities, WB_JSON_STRING, false},
+    {"evidence", NULL, WB_JSON_ARRAY, false},    {"teardown", teardowns, WB_JSON_STRING, false},
+    {"series_key", NULL, WB_JSON_STRING, true},  {"host", NULL, WB_JSON_OBJECT, true},
+    {"controller", NULL, WB_JSON_STRING, false}, {"metrics", NULL, WB_JSON_OBJECT, false},
+    {"limits", NULL, WB_JSON_ARRAY, true},       {"headline", NULL, WB_JSON_OBJECT, false},
+    {"raw", NULL, WB_JSON_OBJECT, false},        {"files", NULL, WB_JSON_OBJECT, false},
 };
 
 static bool is_word(const char *const *words, const char *s)

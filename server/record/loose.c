@@ -72,7 +72,7 @@ int wb_loose_head(const char *path, struct wb_loose *out, struct wb_err *err)
 int wb_loose_read(const char *path, struct wb_loose *out, struct wb_buf *data, struct wb_err *err)
 {
     WB_AUTO_FREE char *file = NULL;
-    struct wb_loose head;
+    struct wb_loose head = {0};
     size_t n = 0, end = 0;
     int rc = wb_loose_head(path, &head, err);
 

@@ -36,10 +36,14 @@ int wb_place_doc(struct wb_store *s, const struct wb_oid *folder, const char *do
 
 /* ---- list ---- */
 
+struct listed {
+    wb_json *summary;
+};
+
 struct listing {
     struct wb_store *s;
     const struct wb_list_filter *f;
-    wb_json **day; /* summaries of one day, of all references */
+    struct listed *day; /* summaries of one day, of all references */
     size_t n, cap;
 };
 
@@ -74,14 +78,15 @@ static int list_run(struct listing *l, const struct wb_git_entry *run, struct wb
         return 0;
     }
     wb_grow(&l->day, &l->cap, l->n + 1, sizeof(*l->day));
-    l->day[l->n++] = summary;
+    l->day[l->n++].summary = summary;
     return 0;
 }
 
 /* Times are UTC with a fixed width, ids sort by time too. */
 static int newest_first(const void *a, const void *b)
 {
-    const wb_json *x = *(wb_json *const *)a, *y = *(wb_json *const *)b;
+    const wb_json *x = ((const struct listed *)a)->summary;
+    const wb_json *y = ((const struct listed *)b)->summary;
     int c = strcmp(wb_json_str_or(y, "started_at", ""), wb_json_str_or(x, "started_at", ""));
 
     return c ? c : strcmp(wb_json_str_or(y, "id", ""), wb_json_str_or(x, "id", ""));
@@ -118,16 +123,16 @@ int wb_store_list(struct wb_store *s, const struct wb_list_filter *f, wb_json **
             qsort(l.day, l.n, sizeof(*l.day), newest_first);
         for (size_t k = 0; k < l.n; k++) {
             if (l.f->limit && wb_json_len(list) == l.f->limit)
-                wb_json_free(l.day[k]);
+                wb_json_free(l.day[k].summary);
             else
-                wb_json_push(list, l.day[k]);
+                wb_json_push(list, l.day[k].summary);
         }
         l.n = 0;
         if (l.f->limit && wb_json_len(list) == l.f->limit)
             break;
     }
     for (size_t k = 0; k < l.n; k++)
-        wb_json_free(l.day[k]);
+        wb_json_free(l.day[k].summary);
     free(l.day);
     wb_days_release(&d);
     if (rc == 0)
@@ -208,7 +213,8 @@ int wb_store_where(struct wb_store *s, const char *run, struct wb_run_place *out
     if (rc == 0)
         rc = wb_place_commit(s, &p, run, &c, err);
     if (rc == 0) {
-        *out = (struct wb_run_place){.ref = WB_STEAL(p.ref), .path = WB_STEAL(p.path)};
+        out->ref = WB_STEAL(p.ref);
+        out->path = WB_STEAL(p.path);
         wb_oid_hex(&c.id, out->commit);
     }
     wb_git_commit_release(&c);

@@ -52,6 +52,7 @@ static struct wb_record big_record(int n, struct wb_rng *rng)
 
         sample_file(&r.raw, &r.nraw, name, text);
     }
+    sample_summary(&r, n);
     return r;
 }
 

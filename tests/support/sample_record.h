@@ -60,11 +60,13 @@ static inline void sample_time(wb_json *o, const char *key, int64_t unix_ms)
     wb_buf_release(&at);
 }
 
+/* The summary that goes with the rest; call it again after a change. */
 static inline void sample_summary(struct wb_record *r, int n)
 {
     WB_AUTO_FREE char *digest = sample_digest(r);
     wb_json *metrics = NULL, *recipe, *s;
 
+    wb_json_free(r->summary);
     s = r->summary = sample_json(
         "{\"schema\":1,\"campaign\":\"cmp_A\",\"study\":\"forms\",\"attempt\":1,\"position\":0,"
         "\"factors\":{\"form\":\"docker x1\"},\"seconds\":31.5,\"outcome\":\"ok\",\"reasons\":[],"
