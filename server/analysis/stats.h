@@ -14,6 +14,8 @@ int wb_stats_variance(const wb_json *in, wb_json **out, struct wb_err *err) WB_M
 void wb_stats_variance_print(const wb_json *answer, int width, struct wb_buf *out);
 int wb_stats_power(const wb_json *in, wb_json **out, struct wb_err *err) WB_MUST_CHECK;
 void wb_stats_power_print(const wb_json *answer, int width, struct wb_buf *out);
+int wb_stats_scaling(const wb_json *in, wb_json **out, struct wb_err *err) WB_MUST_CHECK;
+void wb_stats_scaling_print(const wb_json *answer, int width, struct wb_buf *out);
 int wb_stats_queue(const wb_json *in, wb_json **out, struct wb_err *err) WB_MUST_CHECK;
 void wb_stats_queue_print(const wb_json *answer, int width, struct wb_buf *out);
 int wb_stats_price(const wb_json *in, wb_json **out, struct wb_err *err) WB_MUST_CHECK;

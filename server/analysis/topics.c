@@ -178,6 +178,13 @@ const struct wb_topic wb_topics[] = {
      .read = read_line,
      .answer = wb_stats_power,
      .print = wb_stats_power_print},
+    {.name = "scaling",
+     .summary = "throughput over concurrency: USL and Amdahl, peak, limits of the model",
+     .input = "{\"concurrency\":[..], \"throughput\":[..], \"at\"?:[..]} or\n"
+              "{\"sigma\", \"kappa\", \"lambda\", \"at\":[..]}",
+     .files = 1,
+     .answer = wb_stats_scaling,
+     .print = wb_stats_scaling_print},
     {.name = "queue",
      .summary = "do throughput, latency and concurrency fit together",
      .input = "{\"clients\", \"throughput_per_s\", \"mean_latency_s\"?, \"think_time_s\"?,\n"
