@@ -79,8 +79,7 @@ static double incomplete_beta(double a, double b, double x)
     return 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
-/* P(T > t), t >= 0 */
-static double student_tail(double t, double df)
+double wb_student_above(double t, double df)
 {
     return incomplete_beta(df / 2, 0.5, df / (df + t * t)) / 2;
 }
@@ -110,13 +109,13 @@ double wb_student_quantile(double p, double df)
 {
     double lo = 0, hi = 1, tail = 1 - p;
 
-    while (student_tail(hi, df) > tail && hi < 1e300)
+    while (wb_student_above(hi, df) > tail && hi < 1e300)
         hi *= 2;
     for (int i = 0; i < HALVINGS; i++) {
         double mid = lo / 2 + hi / 2;
         if (mid <= lo || mid >= hi)
             break;
-        if (student_tail(mid, df) > tail)
+        if (wb_student_above(mid, df) > tail)
             lo = mid;
         else
             hi = mid;

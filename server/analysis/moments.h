@@ -13,6 +13,8 @@ double wb_sum(const double *v, size_t n);
 double wb_mean(const double *v, size_t n);
 /* With n - 1, around the mean; NaN below two values. */
 double wb_variance(const double *v, size_t n);
+/* P(T > t), t >= 0, for Student's t with df > 0 degrees of freedom. */
+double wb_student_above(double t, double df);
 /* The t with P(T <= t) = p for df > 0 degrees of freedom, 0.5 <= p < 1. */
 double wb_student_quantile(double p, double df);
 

@@ -100,7 +100,7 @@ static void set_no_peak(const struct wb_usl *u, wb_json *answer)
     wb_json_set_reason(answer, "peak_inside_measured_range", why);
 }
 
-static void set_knee(const struct wb_usl *u, double hi, double best, wb_json *answer)
+static void set_knee(const struct wb_usl *u, double lo, double hi, double best, wb_json *answer)
 {
     double peak = wb_usl_peak(u), top = isnan(peak) ? NAN : wb_usl_at(u, peak), knee;
 
@@ -108,6 +108,8 @@ static void set_knee(const struct wb_usl *u, double hi, double best, wb_json *an
     if (!isnan(best) && !(peak <= hi))
         top = best;
     knee = wb_usl_reach(u, KNEE * top);
+    if (knee < lo)
+        knee = lo;
     if (isnan(knee))
         wb_json_set_reason(answer, "knee_concurrency",
                            isnan(top) ? "there is no peak and nothing was measured"
@@ -140,7 +142,7 @@ void wb_scaling_peak_json(const struct wb_usl *u, double lo, double hi, double b
         wb_json_set_real(answer, "asymptote_throughput", u->lambda / u->sigma);
     else
         wb_json_set_reason(answer, "asymptote_throughput", "sigma is 0: there is no asymptote");
-    set_knee(u, hi, best, answer);
+    set_knee(u, lo, hi, best, answer);
 }
 
 static void push_end(wb_json *list, double v)
@@ -201,26 +203,20 @@ static wb_json *points_json(const struct wb_scaling *s)
     return list;
 }
 
-/* Corrected Akaike criterion; the scale of what counts as no residual is the data's own. */
-static double aicc(double rss, double n, double k, double nothing)
-{
-    return n * log(fmax(rss, nothing) / n) + 2 * k + 2 * k * (k + 1) / (n - k - 1);
-}
-
-/* Whether kappa earns its place; the noise counts as a coefficient. */
+/* Whether kappa earns its place: F test of the two fits. On exact data, what rounding leaves of the
+ * residuals decides nothing. */
 static void set_kappa_needed(const struct wb_scaling *s, wb_json *answer)
 {
-    double n = (double)s->rows.rows, squares = 0, gain;
+    double df = (double)s->rows.rows - 3, squares = 0, nothing, p = 1;
 
-    if (s->rows.rows < 6) {
-        wb_json_set_reason(answer, "kappa_needed", "needs at least 6 rows");
-        return;
-    }
     for (size_t i = 0; i < s->rows.rows; i++)
         squares += s->x[i] * s->x[i];
-    gain = aicc(s->amdahl.rss, n, 3, 1e-24 * squares) - aicc(s->usl.rss, n, 4, 1e-24 * squares);
-    wb_json_set_bool(answer, "kappa_needed", s->usl.kappa > 0 && gain > 0);
-    wb_json_set_real(answer, "aicc_gain_of_kappa", gain);
+    nothing = 1e-24 * squares;
+    if (s->usl.kappa > 0 && s->amdahl.rss > nothing && s->amdahl.rss > s->usl.rss)
+        p = 2 * wb_student_above(
+                    sqrt((s->amdahl.rss - s->usl.rss) / (fmax(s->usl.rss, nothing) / df)), df);
+    wb_json_set_bool(answer, "kappa_needed", p <= WB_ALPHA);
+    wb_json_set_real(answer, "kappa_p", p);
 }
 
 static void set_absent(const struct wb_scaling *s, wb_json *answer)
@@ -238,6 +234,7 @@ static void set_absent(const struct wb_scaling *s, wb_json *answer)
                                        "knee_concurrency",
                                        "amdahl",
                                        "kappa_needed",
+                                       "kappa_p",
                                        "interval"};
     const char *why = s->rows.rows < WB_SCALING_ROWS_LEAST ? "needs at least 4 rows"
                       : s->npoints < WB_SCALING_POINTS_LEAST

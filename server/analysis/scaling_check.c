@@ -9,7 +9,7 @@
 
 #define SUPER_LINEAR 1.03 /* throughput per concurrency, against that at the lowest */
 #define MISS 0.1          /* relative residual */
-#define MATERIAL 0.05   /* residual in parts of the greatest throughput that spoils the whole fit */
+#define MATERIAL 0.1    /* residual in parts of the greatest throughput that spoils the whole fit */
 #define BINS 12         /* groups of neighbours, when there are more concurrencies than these */
 #define PATTERN_LEAST 8 /* points for the test of residual signs */
 #define PATTERN_P 0.01
@@ -18,6 +18,7 @@
 struct bin {
     double from, to, miss; /* mean relative residual, fitted against measured */
     double part;           /* mean residual in parts of the greatest throughput */
+    double each, error;    /* throughput per concurrency, and its standard error or NaN */
 };
 
 static size_t make_bins(const struct wb_scaling *s, struct bin *bins)
@@ -29,15 +30,18 @@ static size_t make_bins(const struct wb_scaling *s, struct bin *bins)
         greatest = fmax(greatest, s->points[i].measured);
     for (size_t b = 0; b < n; b++) {
         size_t first = b * s->npoints / n, end = (b + 1) * s->npoints / n;
-        double measured = 0, fitted = 0;
+        double measured = 0, fitted = 0, n_sum = 0;
         for (size_t i = first; i < end; i++) {
             measured += s->points[i].measured;
             fitted += s->points[i].fitted;
+            n_sum += s->points[i].n;
         }
         bins[b].from = s->points[first].n;
         bins[b].to = s->points[end - 1].n;
         bins[b].miss = measured > 0 ? fitted / measured - 1 : INFINITY;
         bins[b].part = fabs(fitted - measured) / (double)(end - first) / greatest;
+        bins[b].each = measured / n_sum;
+        bins[b].error = end - first == 1 ? s->points[first].error / s->points[first].n : NAN;
     }
     return n;
 }
@@ -52,6 +56,12 @@ static void add_region(wb_json *regions, double from, double to, const char *why
     wb_json_push(regions, r);
 }
 
+/* "at 4", "from 4 to 8" */
+static char *place_text(double from, double to)
+{
+    return from == to ? wb_strf("at %g", from) : wb_strf("from %g to %g", from, to);
+}
+
 static char *miss_text(double miss)
 {
     if (isinf(miss))
@@ -63,10 +73,8 @@ static char *miss_text(double miss)
 /* Regions of neighbouring bins that the curve misses on the same side. True when one of them is
  * large enough to spoil the coefficients; where throughput is small it only spoils the curve
  * there. */
-static bool check_misses(const struct wb_scaling *s, wb_json *regions, wb_json *warnings)
+static bool check_misses(const struct bin *bins, size_t n, wb_json *regions, wb_json *warnings)
 {
-    struct bin bins[BINS];
-    size_t n = make_bins(s, bins);
     bool spoilt = false;
 
     for (size_t i = 0, end; i < n; i = end) {
@@ -84,44 +92,41 @@ static bool check_misses(const struct wb_scaling *s, wb_json *regions, wb_json *
         why = miss_text(worst);
         add_region(regions, bins[i].from, bins[end - 1].to, why);
         spoilt |= material;
-        if (!material)
-            wb_analysis_warn(warnings, "local-miss", "do not use the curve from %g to %g: %s",
-                             bins[i].from, bins[end - 1].to, why);
+        if (!material) {
+            WB_AUTO_FREE char *where = place_text(bins[i].from, bins[end - 1].to);
+            wb_analysis_warn(warnings, "local-miss", "do not use the curve %s: %s", where, why);
+        }
     }
     return spoilt;
 }
 
-/* More throughput per concurrency than at the lowest one, beyond its noise where that is known. */
-static bool is_super_linear(const struct wb_scaling *s, size_t i)
+/* More throughput per concurrency than at the lowest, beyond its noise where that is known. */
+static bool is_super_linear(const struct bin *first, const struct bin *b)
 {
-    const struct wb_scaling_point *first = &s->points[0], *p = &s->points[i];
-    double base = first->measured / first->n, here = p->measured / p->n;
-    double noise = isnan(first->error) || isnan(p->error)
-                       ? 0
-                       : 2 * hypot(first->error / first->n, p->error / p->n);
+    double noise = isnan(first->error) || isnan(b->error) ? 0 : 2 * hypot(first->error, b->error);
 
-    return here > base * SUPER_LINEAR && here - base > noise;
+    return b->each > first->each * SUPER_LINEAR && b->each - first->each > noise;
 }
 
 /* True when there is a super-linear stretch. */
-static bool check_super_linear(const struct wb_scaling *s, wb_json *regions, wb_json *warnings)
+static bool check_super_linear(const struct bin *bins, size_t n, wb_json *regions,
+                               wb_json *warnings)
 {
     double from = NAN, to = NAN, most = 0;
     WB_AUTO_FREE char *why = NULL;
 
-    for (size_t i = 1; i < s->npoints; i++) {
-        const struct wb_scaling_point *p = &s->points[i];
-        if (!is_super_linear(s, i))
+    for (size_t i = 1; i < n; i++) {
+        if (!is_super_linear(&bins[0], &bins[i]))
             continue;
-        from = isnan(from) ? p->n : from;
-        to = p->n;
-        most = fmax(most, p->measured / p->n / (s->points[0].measured / s->points[0].n));
+        from = isnan(from) ? bins[i].from : from;
+        to = bins[i].to;
+        most = fmax(most, bins[i].each / bins[0].each);
     }
     if (isnan(from))
         return false;
     why = isinf(most) ? wb_strdup("super-linear: nothing was done at the lowest concurrency")
                       : wb_strf("super-linear: up to %.3g times as much per concurrency as at %g",
-                                most, s->points[0].n);
+                                most, bins[0].from);
     add_region(regions, from, to, why);
     wb_analysis_warn(warnings, "super-linear",
                      "throughput grows more than in proportion from %g to %g: the law does not "
@@ -191,7 +196,7 @@ static void check_data(const struct wb_scaling *s, wb_json *warnings)
                          "sigma is only known to lie between %.3g and %.3g: measure more "
                          "concurrencies, or more runs at each",
                          sigma->lo, sigma->hi);
-    if (peak > hi || peak < s->points[0].n)
+    if (peak > hi || (peak >= 1 && peak < s->points[0].n))
         wb_analysis_warn(warnings, "extrapolated",
                          "the peak at %.4g lies outside of the measured %g to %g", peak,
                          s->points[0].n, hi);
@@ -205,7 +210,9 @@ void wb_scaling_check(const struct wb_scaling *s, wb_json *answer, wb_json *warn
 {
     wb_json *regions = wb_json_array();
     WB_AUTO_FREE char *why = NULL;
+    struct bin bins[BINS];
     bool usable;
+    size_t n;
 
     if (!s->fitted) {
         wb_json_set_bool(answer, "usable", false);
@@ -213,16 +220,17 @@ void wb_scaling_check(const struct wb_scaling *s, wb_json *answer, wb_json *warn
         wb_json_set(answer, "do_not_use", regions);
         return;
     }
-    usable = !check_super_linear(s, regions, warnings);
-    usable &= !check_misses(s, regions, warnings);
+    n = make_bins(s, bins);
+    usable = !check_super_linear(bins, n, regions, warnings);
+    usable &= !check_misses(bins, n, regions, warnings);
     check_pattern(s, warnings);
     check_data(s, warnings);
     wb_json_set_bool(answer, "usable", usable);
     if (!usable) {
         const wb_json *r = wb_json_at(regions, 0);
-        double from = wb_json_real_or(r, "from", 0), to = wb_json_real_or(r, "to", 0);
-        why = from == to ? wb_strf("at %g: %s", from, wb_json_str_or(r, "why", ""))
-                         : wb_strf("from %g to %g: %s", from, to, wb_json_str_or(r, "why", ""));
+        WB_AUTO_FREE char *where =
+            place_text(wb_json_real_or(r, "from", 0), wb_json_real_or(r, "to", 0));
+        why = wb_strf("%s: %s", where, wb_json_str_or(r, "why", ""));
         wb_json_set_str(answer, "usable_reason", why);
     }
     wb_json_set(answer, "do_not_use", regions);

@@ -296,7 +296,7 @@ static void search_inside(const struct problem *p, struct wb_usl *best)
     }
 }
 
-/* Coefficients without an effect become 0; back to the unit of the rows. */
+/* Coefficients that are 0 or 1 but for rounding become so; back to the unit of the rows. */
 static void finish(struct problem *p, struct wb_usl *u)
 {
     if (u->kappa > 0 && u->kappa < NOTHING * kappa_unit(p)) {
@@ -305,6 +305,10 @@ static void finish(struct problem *p, struct wb_usl *u)
     }
     if (u->sigma > 0 && u->sigma < NOTHING * sigma_unit(p)) {
         u->sigma = 0;
+        project(p, u);
+    }
+    if (u->sigma < 1 && 1 - u->sigma < NOTHING) {
+        u->sigma = 1;
         project(p, u);
     }
     u->lambda *= p->unit;
