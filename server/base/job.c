@@ -38,13 +38,17 @@ struct start_note {
 /* One output of the program on its way into a capped log. */
 struct stream {
     int from, to;
-    int64_t kept, max, dropped;
+    int64_t kept, max;
+    char *tail; /* ring of WB_JOB_TAIL_MAX bytes for what comes after the head; NULL until then */
+    int64_t beyond; /* bytes that came after the head */
+    int64_t dropped;
 };
 
 struct supervisor {
     const struct wb_cgroup_fs *fs;
     const struct wb_job_spec *spec;
     struct stream out, err;
+    int64_t heard_ns; /* of the last output */
     struct wb_job_status s;
 };
 
@@ -72,6 +76,7 @@ static int write_spec(const struct wb_job_spec *spec, struct wb_err *err)
     wb_json_set_int(j, "memory_bytes", spec->limits.memory_bytes);
     wb_json_set_real(j, "cpu_quota", spec->limits.cpu_quota);
     wb_json_set_int(j, "limit_ns", spec->limit_ns);
+    wb_json_set_int(j, "silence_ns", spec->silence_ns);
     wb_json_set_str(j, "mark", spec->mark);
     wb_json_pretty(j, &b);
     rc = wb_buf_check(&b, "job specification", err);
@@ -185,12 +190,63 @@ static int launch(struct supervisor *sv, struct start_note *note)
     return 0;
 }
 
+/* Appends to the log; what a full disk does not take is counted: it must not stop the program. */
+static void put(struct stream *st, const char *data, size_t n)
+{
+    while (n > 0) {
+        ssize_t w = write(st->to, data, n);
+
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            break;
+        data += w;
+        n -= (size_t)w;
+    }
+    st->dropped += (int64_t)n;
+}
+
+/* Keeps the last bytes of what does not fit into the head. */
+static void put_tail(struct stream *st, const char *data, size_t n)
+{
+    if (!st->tail)
+        st->tail = wb_calloc(WB_JOB_TAIL_MAX, 1);
+    for (size_t i = n > WB_JOB_TAIL_MAX ? n - WB_JOB_TAIL_MAX : 0; i < n;) {
+        size_t at = (size_t)((st->beyond + (int64_t)i) % WB_JOB_TAIL_MAX);
+        size_t room = WB_JOB_TAIL_MAX - at, part = n - i < room ? n - i : room;
+
+        memcpy(st->tail + at, data + i, part);
+        i += part;
+    }
+    st->beyond += (int64_t)n;
+}
+
+/* The end of the stream: the tail goes into the log. */
+static void put_end(struct stream *st)
+{
+    int64_t gap = st->beyond - WB_JOB_TAIL_MAX;
+    size_t at = gap > 0 ? (size_t)(st->beyond % WB_JOB_TAIL_MAX) : 0;
+
+    if (!st->tail)
+        return;
+    if (gap > 0) {
+        WB_AUTO_FREE char *note = wb_strf("\n[%lld bytes are left out here]\n", (long long)gap);
+
+        put(st, note, strlen(note));
+        put(st, st->tail + at, WB_JOB_TAIL_MAX - at);
+        st->dropped += gap;
+    }
+    put(st, st->tail, gap > 0 ? at : (size_t)st->beyond);
+    free(st->tail);
+    st->tail = NULL;
+}
+
 /* Moves what is there from the pipe into the log; false once the pipe is closed. */
-static bool copy(struct stream *st)
+static bool copy(struct supervisor *sv, struct stream *st)
 {
     char chunk[65536];
     ssize_t n = read(st->from, chunk, sizeof(chunk));
-    size_t keep, done = 0;
+    size_t head;
 
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return true;
@@ -199,18 +255,12 @@ static bool copy(struct stream *st)
         st->from = -1;
         return false;
     }
-    keep = st->max - st->kept < n ? (size_t)(st->max - st->kept) : (size_t)n;
-    while (done < keep) {
-        ssize_t w = write(st->to, chunk + done, keep - done);
-
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w < 0)
-            break; /* a full disk must not stop the program: counted as dropped */
-        done += (size_t)w;
-    }
-    st->kept += (int64_t)done;
-    st->dropped += (int64_t)((size_t)n - done);
+    sv->heard_ns = wb_now_ns(NULL);
+    head = st->max - st->kept < n ? (size_t)(st->max - st->kept) : (size_t)n;
+    put(st, chunk, head);
+    st->kept += (int64_t)head;
+    if ((size_t)n > head)
+        put_tail(st, chunk + head, (size_t)n - head);
     return true;
 }
 
@@ -229,9 +279,9 @@ static bool pump(struct supervisor *sv, int fd, int64_t deadline)
         if (ppoll(p, 3, &ts, NULL) < 0 && errno != EINTR)
             return false;
         if (p[1].revents)
-            (void)copy(&sv->out);
+            (void)copy(sv, &sv->out);
         if (p[2].revents)
-            (void)copy(&sv->err);
+            (void)copy(sv, &sv->err);
         if (p[0].revents)
             return true;
         if (fd < 0 && sv->out.from < 0 && sv->err.from < 0)
@@ -251,16 +301,34 @@ static void reap_all(struct supervisor *sv)
         }
 }
 
+/* Until the program ends; false when it passed a limit, which is noted. */
+static bool watch(struct supervisor *sv, int fd)
+{
+    const struct wb_job_spec *spec = sv->spec;
+    int64_t limit = spec->limit_ns > 0 ? wb_now_ns(NULL) + spec->limit_ns : INT64_MAX / 2;
+
+    sv->heard_ns = wb_now_ns(NULL);
+    for (;;) {
+        int64_t silence = spec->silence_ns > 0 ? sv->heard_ns + spec->silence_ns : INT64_MAX / 2;
+
+        if (pump(sv, fd, limit < silence ? limit : silence))
+            return true;
+        sv->s.timed_out = wb_now_ns(NULL) >= limit;
+        sv->s.silent = !sv->s.timed_out && spec->silence_ns > 0 &&
+                       wb_now_ns(NULL) >= sv->heard_ns + spec->silence_ns;
+        if (sv->s.timed_out || sv->s.silent)
+            return false;
+    }
+}
+
 /* From the running program to its last status. */
 static void supervise(struct supervisor *sv)
 {
     const struct wb_job_spec *spec = sv->spec;
-    int64_t limit = spec->limit_ns > 0 ? wb_now_ns(NULL) + spec->limit_ns : INT64_MAX / 2;
     int fd = (int)syscall(SYS_pidfd_open, sv->s.pid, 0);
     struct wb_cgroup_stats stats;
 
-    if (!pump(sv, fd, limit)) {
-        sv->s.timed_out = true;
+    if (!watch(sv, fd)) {
         (void)kill(sv->s.pid, SIGTERM);
         (void)pump(sv, fd, wb_now_ns(NULL) + LIMIT_GRACE_NS);
     }
@@ -272,8 +340,11 @@ static void supervise(struct supervisor *sv)
     /* What the program left behind dies with it. */
     WB_IGNORE(wb_cgroup_destroy(sv->fs, spec->group, KILL_LIMIT_NS, NULL)); /* stop tries again */
     (void)pump(sv, -1, wb_now_ns(NULL) + DRAIN_LIMIT_NS);
+    put_end(&sv->out);
+    put_end(&sv->err);
     reap_all(sv);
-    sv->s.state = sv->s.timed_out || wb_job_stop_asked(spec->dir) ? WB_JOB_KILLED : WB_JOB_EXITED;
+    sv->s.state = sv->s.timed_out || sv->s.silent || wb_job_stop_asked(spec->dir) ? WB_JOB_KILLED
+                                                                                  : WB_JOB_EXITED;
     sv->s.ended_ms = wb_now_unix_ms(NULL);
     sv->s.dropped_out = sv->out.dropped;
     sv->s.dropped_err = sv->err.dropped;

@@ -5,7 +5,7 @@
  * A job is a folder:
  *     spec.json     what was asked (argv, limits, group); written first
  *     status.json   what is so: state, pid + start time + boot id, exit, usage; replaced atomically
- *     stdout.log, stderr.log   capped: head kept, the rest counted
+ *     stdout.log, stderr.log   capped: head and tail kept, what lies between is counted
  *     lock            held (flock) while a starter or supervisor of the job lives
  * A supervisor process (a fork of the starter with all descriptors closed, own session) starts
  * the program in its own session and control group, copies its output into the capped logs,
@@ -19,7 +19,9 @@
 #include "server/base/cgroup.h"
 #include "server/base/json.h"
 
-#define WB_JOB_LOG_MAX (8 << 20) /* bytes kept of each stream unless the spec says otherwise */
+#define WB_JOB_LOG_MAX (8 << 20)    /* head kept of each stream unless the spec says otherwise */
+#define WB_JOB_TAIL_MAX (256 << 10) /* and its last bytes beyond that, after a line with the gap \
+                                     */
 
 struct wb_job_spec {
     const char *dir;   /* absolute; made by start, must not exist */
@@ -28,30 +30,31 @@ struct wb_job_spec {
     char *const *env;  /* NULL: PATH, LANG only */
     const char *cwd;   /* NULL: dir */
     struct wb_limits limits;
-    int64_t limit_ns; /* time limit, 0: none */
-    int64_t log_max;  /* per stream; 0: WB_JOB_LOG_MAX */
-    const char *mark; /* "wb.owner=...;wb.campaign=...;wb.run=..." kept in spec.json and in the
-                         program's environment as WB_MARK */
+    int64_t limit_ns;   /* time limit, 0: none */
+    int64_t silence_ns; /* longest time without any output, 0: any */
+    int64_t log_max;    /* head per stream; 0: WB_JOB_LOG_MAX */
+    const char *mark;   /* "wb.owner=...;wb.campaign=...;wb.run=..." kept in spec.json and in the
+                           program's environment as WB_MARK */
 };
 
 enum wb_job_state {
     WB_JOB_RUNNING,
     WB_JOB_EXITED, /* by itself: exit_code or signal */
-    WB_JOB_KILLED, /* by its time limit or by stop */
+    WB_JOB_KILLED, /* by its time or silence limit, or by stop */
     WB_JOB_LOST    /* supervisor and program gone without a last status (killed, reboot) */
 };
 
 struct wb_job_status {
     enum wb_job_state state;
     pid_t pid, supervisor;
-    uint64_t start_ticks; /* field 22 of /proc/PID/stat */
-    int exit_code;        /* -1 unless it exited */
-    int signal;           /* 0 unless ended by one */
-    bool timed_out;
+    uint64_t start_ticks;             /* field 22 of /proc/PID/stat */
+    int exit_code;                    /* -1 unless it exited */
+    int signal;                       /* 0 unless ended by one */
+    bool timed_out, silent;           /* which limit it passed */
     int64_t oom_kills;                /* in its group; -1 unknown */
     int64_t started_ms, ended_ms;     /* Unix ms; ended 0 while running */
     int64_t cpu_ns, peak_bytes;       /* of the group, at the end; -1 unknown */
-    int64_t dropped_out, dropped_err; /* log bytes beyond the cap */
+    int64_t dropped_out, dropped_err; /* log bytes between head and tail */
 };
 
 /* Starts a job. Returns once the program was executed, or with the reason (no such program, no

@@ -91,6 +91,7 @@ int wb_job_status_write(const char *dir, const struct wb_job_status *s, const ch
     wb_json_set_int(j, "exit_code", s->exit_code);
     wb_json_set_int(j, "signal", s->signal);
     wb_json_set_bool(j, "timed_out", s->timed_out);
+    wb_json_set_bool(j, "silent", s->silent);
     wb_json_set_int(j, "oom_kills", s->oom_kills);
     wb_json_set_int(j, "started_ms", s->started_ms);
     wb_json_set_int(j, "ended_ms", s->ended_ms);
@@ -137,6 +138,7 @@ static int load(const char *dir, struct stored *out, struct wb_err *err)
     s->exit_code = (int)wb_json_int_or(j, "exit_code", -1);
     s->signal = (int)wb_json_int_or(j, "signal", 0);
     s->timed_out = wb_json_bool_or(j, "timed_out", false);
+    s->silent = wb_json_bool_or(j, "silent", false);
     s->oom_kills = wb_json_int_or(j, "oom_kills", -1);
     s->started_ms = wb_json_int_or(j, "started_ms", 0);
     s->ended_ms = wb_json_int_or(j, "ended_ms", 0);

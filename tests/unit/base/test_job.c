@@ -285,21 +285,64 @@ static void test_time_limit(void **state)
     free(dir);
 }
 
+/* Head and tail are kept, what lies between is counted and named. */
 static void test_log_cap(void **state)
 {
+    static const struct {
+        const char *script;
+        int64_t dropped;
+        size_t kept;
+        const char *end;
+    } cases[] = {
+        {"head -c 1000 /dev/zero | tr '\\0' a", 0, 1000, "aaa"},
+        {"head -c 1000 /dev/zero | tr '\\0' a; printf end", 0, 1003, "aaaend"},
+        {"head -c $((1000 + 262144)) /dev/zero | tr '\\0' a", 0, 1000 + 262144, "aaa"},
+        {"head -c $((1000 + 262144)) /dev/zero | tr '\\0' a; printf bcd", 3,
+         1000 + 262144 + sizeof("\n[3 bytes are left out here]\n") - 1, "aaabcd"},
+        {"head -c 3000000 /dev/zero | tr '\\0' a; printf bcd", 2736859,
+         1000 + 262144 + sizeof("\n[2736859 bytes are left out here]\n") - 1, "aaabcd"},
+    };
     struct env *e = *state;
-    struct wb_buf b = WB_BUF_INIT(10000);
+
+    if (!e->fs)
+        skip();
+    for (size_t i = 0; i < WB_LEN(cases); i++) {
+        WB_AUTO_FREE char *name = wb_strf("flood%zu", i);
+        WB_AUTO_FREE char *dir =
+            start(e, name, cases[i].script, (struct wb_job_spec){.log_max = 1000});
+        struct wb_job_status s = await(dir);
+        struct wb_buf b = WB_BUF_INIT(1 << 20);
+
+        assert_int_equal(s.exit_code, 0);
+        assert_int_equal(s.dropped_out, cases[i].dropped);
+        assert_int_equal(wb_job_log_tail(dir, "stdout.log", 1 << 20, &b, NULL), 0);
+        assert_int_equal(b.len, cases[i].kept);
+        assert_string_equal(b.data + b.len - strlen(cases[i].end), cases[i].end);
+        wb_buf_release(&b);
+    }
+}
+
+/* Output of either stream breaks the silence; a program that says nothing more is ended. */
+static void test_silence(void **state)
+{
+    static const char script[] = "trap '' TERM\n"
+                                 "for i in 1 2 3 4; do echo $i >&$((1 + i % 2)); sleep 0.1; done\n"
+                                 "while :; do sleep 100; done";
+    struct env *e = *state;
+    struct wb_buf b = WB_BUF_INIT(100);
     struct wb_job_status s;
     char *dir;
 
     if (!e->fs)
         skip();
-    dir = start(e, "flood", "head -c 3000000 /dev/zero", (struct wb_job_spec){.log_max = 1000});
+    dir = start(e, "silent", script, (struct wb_job_spec){.silence_ns = 300 * WB_MS});
     s = await(dir);
-    assert_int_equal(s.exit_code, 0);
-    assert_int_equal(s.dropped_out, 2999000);
-    assert_int_equal(wb_job_log_tail(dir, "stdout.log", 10000, &b, NULL), 0);
-    assert_int_equal(b.len, 1000);
+    assert_int_equal(s.state, WB_JOB_KILLED);
+    assert_true(s.silent);
+    assert_false(s.timed_out);
+    assert_int_equal(wb_job_log_tail(dir, "stdout.log", 100, &b, NULL), 0);
+    assert_string_equal(wb_buf_str(&b), "2\n4\n");
+    assert_false(wb_cgroup_exists(e->fs, e->group));
     wb_buf_release(&b);
     free(dir);
 }
@@ -355,6 +398,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_time_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_log_cap, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_oom, setup, teardown),
     };
