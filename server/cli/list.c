@@ -60,13 +60,13 @@ static void print_campaigns(const wb_json *list, int width, struct wb_buf *out)
 {
     struct wb_table *t = wb_table_new();
 
-    wb_table_column(t, "campaign", WB_LEFT);
+    wb_table_column(t, "campaign", WB_RIGHT); /* not cut: ids are there to be used */
     wb_table_column(t, "study", WB_LEFT);
     wb_table_column(t, "arms", WB_RIGHT);
     wb_table_column(t, "rounds", WB_RIGHT);
     wb_table_column(t, "runs", WB_RIGHT);
     wb_table_column(t, "ok", WB_RIGHT);
-    wb_table_column(t, "when (UTC)", WB_LEFT);
+    wb_table_column(t, "when (UTC)", WB_RIGHT);
     for (size_t i = 0; i < wb_json_len(list); i++) {
         const wb_json *c = wb_json_at(list, i);
         struct wb_buf when = WB_BUF_INIT(64);

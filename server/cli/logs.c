@@ -69,6 +69,8 @@ static int read_streams(struct wb_store *s, const char *run, const char *only, c
 
         if (only ? strcmp(name, only) != 0 : !is_log(name))
             continue;
+        if (!only && !streams && wb_json_int_or(wb_json_iter_value(it), "bytes", 0) == 0)
+            continue; /* nothing to read */
         rc = wb_store_read_raw(s, run, name, &data, err);
         if (rc == 0 && streams)
             wb_json_push(streams, stream_json(name, wb_json_iter_value(it), &data));
@@ -111,7 +113,10 @@ static int print_logs(const struct wb_cli *cli, struct wb_store *s, const char *
     if (rc == 0 && doc)
         wb_cli_print_json(WB_STEAL(doc));
     else if (rc == 0 && text.len == 0 && !only)
-        rc = no_stream(run, "", raw, err);
+        (void)fprintf(stderr,
+                      "the logs of %s are empty; 'weighbridge show %s' lists all of its "
+                      "raw data\n",
+                      run, run);
     if (rc == 0)
         wb_cli_print(&text);
     wb_buf_release(&text);

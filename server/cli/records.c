@@ -185,14 +185,15 @@ void wb_cli_run_table(const wb_json *runs, int width, struct wb_buf *out)
     struct wb_table *t = wb_table_new();
     int shown = shown_length(runs);
 
-    wb_table_column(t, "run", WB_LEFT);
+    /* Columns on the right are never cut; ids and times are of one width anyway. */
+    wb_table_column(t, "run", WB_RIGHT);
     wb_table_column(t, "arm", WB_LEFT);
     wb_table_column(t, "round", WB_RIGHT);
     wb_table_column(t, "outcome", WB_LEFT);
     wb_table_column(t, "validity", WB_LEFT);
     wb_table_column(t, "ops", WB_RIGHT);
     wb_table_column(t, "p99", WB_RIGHT);
-    wb_table_column(t, "when (UTC)", WB_LEFT);
+    wb_table_column(t, "when (UTC)", WB_RIGHT);
     for (size_t i = 0; i < wb_json_len(runs); i++) {
         const wb_json *r = wb_json_at(runs, i);
         const char *damaged = wb_json_str_or(r, "damaged", NULL);

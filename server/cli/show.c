@@ -119,15 +119,16 @@ static void print_phases(const wb_json *run, int width, struct wb_buf *out)
     wb_table_column(t, "loop", WB_LEFT);
     for (size_t i = 0; i < WB_LEN(heads); i++)
         wb_table_column(t, heads[i], WB_RIGHT);
-    wb_table_column(t, "load's verdict", WB_LEFT);
+    wb_table_column(t, "load says", WB_LEFT);
     for (size_t i = 0; i < wb_json_len(phases); i++) {
         const wb_json *p = wb_json_at(phases, i), *load = wb_json_get(p, "load");
         const char *name = wb_json_str_or(p, "name", "?");
 
         wb_table_row(t);
-        wb_table_cell(t, "%s%s", name,
-                      wb_json_bool_or(p, "measured", true) ? "" : " (not measured)");
-        wb_table_cell(t, "%s", wb_json_str_or(p, "model", "-"));
+        wb_table_cell(t, "%s", name);
+        wb_table_cell(t, "%s",
+                      wb_json_bool_or(p, "measured", true) ? wb_json_str_or(p, "model", "-")
+                                                           : "prepare");
         metric_cell(t, run, name, "throughput");
         metric_cell(t, run, name, "p50_ms");
         metric_cell(t, run, name, "p99_ms");
