@@ -9,6 +9,8 @@
 
 const struct wb_form_ops *const wb_forms[] = {&wb_form_native, &wb_form_docker, NULL};
 
+const char *const wb_network_names[] = {"host", "published", "routed", NULL};
+
 const struct wb_form_ops *wb_form_find(const char *name)
 {
     for (size_t i = 0; wb_forms[i]; i++)

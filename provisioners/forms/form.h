@@ -13,6 +13,11 @@
 #include "server/base/json.h"
 #include "server/base/mem.h"
 
+/* How clients reach instances: on the host's own network, through ports that the container engine
+ * publishes on the host, or at addresses of their own. */
+enum wb_network { WB_NETWORK_HOST, WB_NETWORK_PUBLISHED, WB_NETWORK_ROUTED };
+extern const char *const wb_network_names[]; /* "host", ..., NULL */
+
 /* "docker x2": a form by name and its number of instances per host. */
 #define WB_FORM_COUNT_MAX 64
 struct wb_form_ref {

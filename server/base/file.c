@@ -292,7 +292,7 @@ bool wb_safe_name(const char *s)
         bool alnum = (s[n] >= '0' && s[n] <= '9') || (s[n] >= 'a' && s[n] <= 'z') ||
                      (s[n] >= 'A' && s[n] <= 'Z');
 
-        if (n >= 128 || (!alnum && (n == 0 || !strchr("._-", s[n]))))
+        if (n >= 128 || (!alnum && (n == 0 || !strchr("._-@", s[n]))))
             return false;
     }
     return n > 0;

@@ -39,7 +39,7 @@ int wb_list_dir(const char *path, struct wb_strv *out, struct wb_err *err) WB_MU
 /* Bytes free for this user on the file system of path. */
 int wb_disk_free(const char *path, int64_t *bytes, struct wb_err *err) WB_MUST_CHECK;
 
-/* True for names safe as one path component: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. */
+/* True for names safe as one path component: [A-Za-z0-9][A-Za-z0-9._@-]{0,127}. */
 bool wb_safe_name(const char *s);
 
 /* Advisory lock (flock, freed by the kernel when the holder dies). *fd is -1 on failure.

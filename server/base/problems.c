@@ -125,6 +125,43 @@ static bool same_file(const struct wb_problem *a, const struct wb_problem *b)
     return a->file == b->file || (a->file && b->file && strcmp(a->file, b->file) == 0);
 }
 
+static bool has(const struct wb_problems *p, const struct wb_problem *one)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct wb_problem *e = &p->v[i];
+
+        if (same_file(e, one) && e->line == one->line && strcmp(e->pointer, one->pointer) == 0 &&
+            strcmp(e->message, one->message) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void problem_release(struct wb_problem *e)
+{
+    free(e->file);
+    free(e->pointer);
+    free(e->message);
+}
+
+void wb_problems_merge(struct wb_problems *p, struct wb_problems *from)
+{
+    for (size_t i = 0; i < from->n; i++) {
+        if (has(p, &from->v[i])) {
+            problem_release(&from->v[i]);
+        } else if (p->n >= PROBLEMS_MAX) {
+            problem_release(&from->v[i]);
+            p->dropped++;
+        } else {
+            wb_grow(&p->v, &p->cap, p->n + 1, sizeof *p->v);
+            p->v[p->n++] = from->v[i];
+        }
+    }
+    p->dropped += from->dropped;
+    free(from->v);
+    *from = (struct wb_problems){.file = from->file};
+}
+
 void wb_problems_sort(struct wb_problems *p, size_t from)
 {
     /* At most PROBLEMS_MAX, so that plain insertion is enough: each goes behind the last one of its
@@ -150,11 +187,8 @@ void wb_problems_sort(struct wb_problems *p, size_t from)
 
 void wb_problems_release(struct wb_problems *p)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        free(p->v[i].file);
-        free(p->v[i].pointer);
-        free(p->v[i].message);
-    }
+    for (size_t i = 0; i < p->n; i++)
+        problem_release(&p->v[i]);
     free(p->v);
     *p = (struct wb_problems){.file = p->file};
 }

@@ -34,6 +34,9 @@ struct wb_node *wb_yaml_check(const char *text, size_t n, struct wb_problems *p)
 wb_json *wb_problems_json(const struct wb_problems *p);
 /* One line each: "file:line: /pointer: message". */
 void wb_problems_text(const struct wb_problems *p, struct wb_buf *out);
+/* Moves the problems of `from` to p, without those that p has already (same file, line, pointer and
+ * message); `from` is empty then. */
+void wb_problems_merge(struct wb_problems *p, struct wb_problems *from);
 /* Puts problems from index `from` on in reading order: file by file as they first appear, by line
  * in each; problems of one line keep their order. */
 void wb_problems_sort(struct wb_problems *p, size_t from);

@@ -19,19 +19,6 @@
 #define READY_FIRST_PAUSE_NS (5 * WB_MS)
 #define READY_PAUSE_NS (100 * WB_MS)
 
-static int64_t memory_share(const struct wb_run *r)
-{
-    const struct wb_study *s = r->e->study;
-
-    return s->share == WB_SHARE_HOST ? s->memory_bytes / r->ninstances : s->memory_bytes;
-}
-
-static double quota_share(const struct wb_run *r)
-{
-    return r->e->study->share == WB_SHARE_HOST ? r->arm->cpu_quota / r->ninstances
-                                               : r->arm->cpu_quota;
-}
-
 static void setting_env(const struct wb_setting *s, struct wb_strv *env)
 {
     WB_AUTO_FREE char *name = wb_strdup(s->name);
@@ -54,8 +41,8 @@ void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struc
     wb_strv_addf(env, "WB_PORT=%d", in->port);
     wb_strv_addf(env, "WB_INSTANCE=%d", in->index);
     wb_strv_addf(env, "WB_INSTANCES=%d", r->ninstances);
-    wb_strv_addf(env, "WB_MEMORY_BYTES=%lld", (long long)memory_share(r));
-    wb_strv_addf(env, "WB_CPUS=%s", r->e->plan->placement.database_cpus);
+    wb_strv_addf(env, "WB_MEMORY_BYTES=%lld", (long long)r->arm->parts[in->index].memory_bytes);
+    wb_strv_addf(env, "WB_CPUS=%s", r->arm->parts[in->index].cpus);
     wb_strv_addf(env, "WB_CONFIG_DIR=%s/config", in->dir);
     wb_strv_addf(env, "WB_DATA_DIR=%s/data", in->dir);
     wb_strv_addf(env, "WB_LOG_DIR=%s/log", in->dir);
@@ -172,7 +159,7 @@ static void fill_all(const struct wb_instance *in, const struct wb_strv *words, 
 static int start(struct wb_run *r, struct wb_instance *in)
 {
     const struct wb_study *s = r->e->study;
-    const struct wb_placement *p = &r->e->plan->placement;
+    const struct wb_part *part = &r->arm->parts[in->index];
     struct wb_ledger_entry entry = {.kind = wb_strdup(r->form->ops->name),
                                     .name = wb_strdup(in->name),
                                     .dir = wb_strdup(in->dir),
@@ -184,10 +171,10 @@ static int start(struct wb_run *r, struct wb_instance *in)
         .index = in->index,
         .dir = in->dir,
         .bits = &r->e->bits,
-        .limits = {.cpus = p->database_cpus,
-                   .mems = p->mems,
-                   .memory_bytes = s->limits == WB_LIMITS_SAME ? memory_share(r) : 0,
-                   .cpu_quota = quota_share(r)},
+        .limits = {.cpus = part->cpus,
+                   .mems = part->mems,
+                   .memory_bytes = r->arm->setup->limits == WB_LIMITS_SAME ? part->memory_bytes : 0,
+                   .cpu_quota = part->cpu_quota},
         .port = in->port,
         .image = r->form->image,
     };
@@ -228,7 +215,7 @@ static int died(struct wb_run *r, struct wb_instance *in)
     if (st->oom_killed)
         rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
                           "instance %d was killed for memory (limit %lld bytes)", in->index,
-                          (long long)memory_share(r));
+                          (long long)r->arm->parts[in->index].memory_bytes);
     else if (st->signal)
         rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR, "instance %d was ended by signal %d%s%s",
                           in->index, st->signal, *last ? ": " : "", last);
@@ -307,27 +294,11 @@ static int probe(struct wb_run *r)
     return 0;
 }
 
-static int place(struct wb_run *r, struct wb_instance *in)
+static int place(struct wb_run *r, const struct wb_instance *in)
 {
-    const struct wb_study *s = r->e->study;
-    struct wb_place_want want = {.group = in->status.cgroup,
-                                 .pid = in->status.pid,
-                                 .cpus = r->e->plan->placement.database_cpus,
-                                 .memory_bytes = s->limits == WB_LIMITS_SAME ? memory_share(r) : 0,
-                                 .cpu_quota = quota_share(r)};
-    wb_json *seen = wb_json_object();
     struct wb_err err = WB_ERR_INIT;
-    int rc;
 
-    if (!in->status.pid || !in->status.cgroup[0])
-        rc = wb_fail(&err, WB_NOT_FOUND, "instance %d: its process or control group is not known",
-                     in->index);
-    else
-        rc = wb_place_check(r->e->cgroups, &want, seen, &err);
-    wb_json_set_str(seen, "role", "database");
-    wb_json_set_int(seen, "instance", in->index);
-    wb_json_push(r->placement, seen);
-    return rc < 0 ? wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err) : 0;
+    return wb_run_place(r, in, NULL, &err) < 0 ? wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err) : 0;
 }
 
 int wb_run_alive(struct wb_run *r)

@@ -48,16 +48,18 @@ static bool is_closed(const struct wb_phase *ph)
 
 static wb_json *job_document(const struct worker *w)
 {
-    const struct wb_study *s = w->r->e->study;
+    const struct wb_setup *s = w->r->arm->setup;
     const struct wb_phase *ph = w->ph;
     wb_json *j = wb_json_object(), *mix = wb_json_object();
     struct wb_buf target = WB_BUF_INIT(4096);
 
-    wb_buf_addf(&target, "%s://", s->recipe->protocol);
+    wb_buf_addf(&target, "%s://", w->r->e->study->recipe->protocol);
     for (int i = 0; i < w->r->ninstances; i++)
         wb_buf_addf(&target, "%s127.0.0.1:%d", i ? "," : "", w->r->instances[i].port);
     wb_json_set_str(j, "target", wb_buf_str(&target));
     wb_buf_release(&target);
+    if (w->r->ninstances > 1)
+        wb_json_set_str(j, "split", "keys"); /* topology sharded: each key is on one instance */
     wb_json_set_int(j, "threads", ph->threads);
     wb_json_set_str(j, "cpus", w->r->e->plan->placement.load_cpus);
     wb_json_set_int(j, "connections", ph->connections);
@@ -115,7 +117,7 @@ static int start_worker(struct worker *w)
         .dir = w->dir,
         .group = w->group,
         .argv = argv,
-        .limits = {.cpus = r->e->plan->placement.load_cpus, .mems = r->e->plan->placement.mems},
+        .limits = {.cpus = r->e->plan->placement.load_cpus, .mems = r->e->plan->placement.load_mems},
         .limit_ns = ph->load_only ? LOAD_ONLY_LIMIT_NS
                                   : ph->warm_up_ns + ph->for_ns + ph->timeout_ns + LOAD_SLACK_NS,
         .mark = mark};
@@ -201,7 +203,11 @@ static int check_places(struct worker *w)
 {
     struct wb_run *r = w->r;
     const struct wb_placement *p = &r->e->plan->placement;
-    struct wb_place_want want = {.group = w->group, .pid = w->status.pid, .cpus = p->load_cpus};
+    struct wb_place_want want = {.group = w->group,
+                                 .pid = w->status.pid,
+                                 .cpus = p->load_cpus,
+                                 .mems = p->load_mems,
+                                 .memory_free = true};
     wb_json *seen = wb_json_object();
     struct wb_err err = WB_ERR_INIT;
     int rc = wb_place_check(r->e->cgroups, &want, seen, &err);
@@ -209,20 +215,8 @@ static int check_places(struct worker *w)
     wb_json_set_str(seen, "role", "load");
     wb_json_set_str(seen, "phase", w->ph->name);
     wb_json_push(r->placement, seen);
-    for (int i = 0; rc == 0 && i < r->ninstances; i++) {
-        struct wb_instance *in = &r->instances[i];
-
-        want = (struct wb_place_want){.group = in->status.cgroup,
-                                      .pid = in->status.pid,
-                                      .cpus = p->database_cpus,
-                                      .cpu_quota = r->arm->cpu_quota / r->ninstances};
-        seen = wb_json_object();
-        rc = wb_place_check(r->e->cgroups, &want, seen, &err);
-        wb_json_set_str(seen, "role", "database");
-        wb_json_set_int(seen, "instance", in->index);
-        wb_json_set_str(seen, "phase", w->ph->name);
-        wb_json_push(r->placement, seen);
-    }
+    for (int i = 0; rc == 0 && i < r->ninstances; i++)
+        rc = wb_run_place(r, &r->instances[i], w->ph->name, &err);
     /* A process that has just ended has no placement: the death is found and named elsewhere. */
     if (rc < 0 && err.code == WB_CONFLICT)
         return wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err);
@@ -391,12 +385,12 @@ static int take_result(struct worker *w)
         const wb_json *data = wb_json_get(res, "data");
 
         if (w->status.exit_code != 0 || wb_json_int_or(data, "mismatched", 0) != 0 ||
-            wb_json_int_or(data, "rows", -1) != r->e->study->rows)
+            wb_json_int_or(data, "rows", -1) != r->arm->setup->rows)
             return wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
                                 "phase %s: the data set is not complete (%lld of %lld rows, "
                                 "status %d)",
                                 w->ph->name, (long long)wb_json_int_or(data, "rows", 0),
-                                (long long)r->e->study->rows, w->status.exit_code);
+                                (long long)r->arm->setup->rows, w->status.exit_code);
         return 0;
     }
     window = wb_json_object();
@@ -495,29 +489,53 @@ static bool wanted(const struct wb_run *r, const struct wb_phase *ph, bool *cali
         return true;
     if (*calibrated)
         return false;
-    for (size_t i = 0; i < r->e->study->nphases; i++)
-        if (!r->e->study->phases[i].load_only && is_closed(&r->e->study->phases[i]) &&
+    for (size_t i = 0; i < r->arm->setup->nphases; i++)
+        if (!r->arm->setup->phases[i].load_only && is_closed(&r->arm->setup->phases[i]) &&
             !is_closed(ph))
             return false; /* a closed-loop phase of the study's own will do it */
     *calibrated = true;
     return true;
 }
 
+/* Steps run in the order of their round; the result has them in the study's. */
+static void sort_phases(struct wb_run *r)
+{
+    const struct wb_setup *s = r->arm->setup;
+    wb_json *sorted = wb_json_array();
+
+    for (size_t i = 0; i < s->nphases; i++) {
+        for (size_t k = 0; k < wb_json_len(r->phases); k++) {
+            wb_json *phase = wb_json_at(r->phases, k);
+
+            if (!strcmp(wb_json_str_or(phase, "name", ""), s->phases[i].name))
+                wb_json_push(sorted, wb_json_ref(phase));
+        }
+    }
+    wb_json_free(r->phases);
+    r->phases = sorted;
+}
+
 int wb_run_measure(struct wb_run *r)
 {
+    const struct wb_setup *s = r->arm->setup;
+    WB_AUTO_FREE int *order = wb_calloc(s->nphases, sizeof(*order));
     bool calibrated = false;
 
-    for (size_t i = 0; i < r->e->study->nphases; i++) {
-        const struct wb_phase *ph = &r->e->study->phases[i];
+    wb_plan_phase_order(r->e->plan, r->round, order);
+    for (size_t i = 0; i < s->nphases; i++) {
+        const struct wb_phase *ph = &s->phases[order[i]];
         int rc = 0;
 
         if (!wanted(r, ph, &calibrated))
             continue;
         rc = run_phase(r, ph);
         /* A missed target is a result: the other phases still say something. */
-        if (rc < 0 && r->outcome != WB_OUTCOME_TARGET_MISSED)
+        if (rc < 0 && r->outcome != WB_OUTCOME_TARGET_MISSED) {
+            sort_phases(r);
             return rc;
+        }
     }
+    sort_phases(r);
     wb_run_phase(r, "collect", 0);
     return server_side(r);
 }

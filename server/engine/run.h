@@ -98,11 +98,18 @@ struct wb_place_want {
     const char *group;
     pid_t pid;
     const char *cpus;
+    const char *mems;     /* NULL: not checked */
     int64_t memory_bytes; /* 0: not checked */
+    bool memory_free;     /* there must be no limit of memory */
     double cpu_quota;     /* 0: none */
 };
 int wb_place_check(const struct wb_cgroup_fs *fs, const struct wb_place_want *want, wb_json *seen,
                    struct wb_err *err) WB_MUST_CHECK;
+
+/* The same for an instance against its part of the arm, kept in r->placement; phase is that of the
+ * workload, NULL before. */
+int wb_run_place(struct wb_run *r, const struct wb_instance *in, const char *phase,
+                 struct wb_err *err) WB_MUST_CHECK;
 
 /* measure.c: the phases of the workload. */
 int wb_run_measure(struct wb_run *r) WB_MUST_CHECK;

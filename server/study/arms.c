@@ -3,18 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t wb_arms_count(const struct wb_study *s)
-{
-    size_t n = (size_t)s->copies;
-
-    for (size_t i = 0; i < s->nfactors; i++) {
-        n *= s->factors[i].values.n;
-        if (n > WB_ARMS_MAX)
-            return WB_ARMS_MAX + 1;
-    }
-    return n;
-}
-
 static void add_value(struct wb_arm *a, const char *factor, const char *value)
 {
     a->values[a->nvalues++] = (struct wb_arm_value){wb_strdup(factor), wb_strdup(value)};
@@ -56,31 +44,27 @@ static char *label_of(const struct wb_study *s, const struct wb_arm *a)
     return wb_buf_take(&b);
 }
 
-static void make_arm(const struct wb_study *s, size_t combination, int copy, struct wb_arm *a)
+static void make_arm(const struct wb_study *s, const struct wb_combination *c, int copy,
+                     struct wb_arm *a)
 {
-    WB_AUTO_FREE size_t *levels = wb_calloc(s->nfactors, sizeof *levels);
-    size_t divisor = 1;
-
+    a->form = c->form;
+    a->cpu_quota = c->cpu_quota;
+    a->setup = &c->setup;
     a->values = wb_calloc(s->nfactors + 1, sizeof *a->values);
-    for (size_t i = 0; i < s->nfactors; i++)
-        divisor *= s->factors[i].values.n;
     for (size_t i = 0; i < s->nfactors; i++) {
         const struct wb_factor *f = &s->factors[i];
+        bool fixed = strcmp(f->name, "network") == 0 && c->form.ops == &wb_form_native;
 
-        divisor /= f->values.n;
-        levels[i] = combination / divisor % f->values.n;
-        add_value(a, f->name, f->values.v[levels[i]]);
-        if (strcmp(f->name, "form") == 0 && wb_form_parse(a->values[i].value, &a->form, NULL) < 0)
-            abort();
-        if (strcmp(f->name, "cpu_quota") == 0 && strcmp(a->values[i].value, "none") != 0)
-            a->cpu_quota = strtod(a->values[i].value, NULL);
+        /* Native instances are on the host's network whatever is varied for containers. */
+        add_value(a, f->name,
+                  fixed ? wb_network_names[WB_NETWORK_HOST] : f->values.v[c->levels[i]]);
     }
     if (s->copies > 1) {
         const char name[2] = {(char)('a' + copy), '\0'};
 
         add_value(a, "copy", name);
     }
-    fill_settings(s, levels, a);
+    fill_settings(s, c->levels, a);
     a->label = label_of(s, a);
 }
 
@@ -88,10 +72,10 @@ void wb_arms_make(const struct wb_study *s, struct wb_arm **arms, size_t *n)
 {
     size_t copies = (size_t)s->copies;
 
-    *n = wb_arms_count(s);
+    *n = s->ncombinations * copies;
     *arms = wb_calloc(*n, sizeof **arms);
     for (size_t i = 0; i < *n; i++)
-        make_arm(s, i / copies, (int)(i % copies), &(*arms)[i]);
+        make_arm(s, &s->combinations[i / copies], (int)(i % copies), &(*arms)[i]);
 }
 
 int wb_arm_find(const struct wb_arm *arms, size_t n, const char *label)
@@ -106,6 +90,11 @@ int wb_arm_find(const struct wb_arm *arms, size_t n, const char *label)
 void wb_arms_free(struct wb_arm *arms, size_t n)
 {
     for (size_t i = 0; arms && i < n; i++) {
+        for (int k = 0; arms[i].parts && k < arms[i].form.count; k++) {
+            free(arms[i].parts[k].cpus);
+            free(arms[i].parts[k].mems);
+        }
+        free(arms[i].parts);
         for (size_t k = 0; k < arms[i].nvalues; k++) {
             free(arms[i].values[k].factor);
             free(arms[i].values[k].value);

@@ -5,12 +5,14 @@
 
 static const char *const kinds[] = {"throughput", "p50_ms", "p99_ms", "p99_9_ms", NULL};
 
+/* Names of phases have no dot, but be sure: the last one ends the phase. */
 const struct wb_phase *wb_metric_phase(const struct wb_study *s, const char *metric)
 {
-    const char *dot = strchr(metric, '.');
+    const struct wb_setup *setup = wb_study_setup(s);
+    const char *dot = strrchr(metric, '.');
 
-    for (size_t i = 0; dot && i < s->nphases; i++) {
-        const struct wb_phase *ph = &s->phases[i];
+    for (size_t i = 0; dot && i < setup->nphases; i++) {
+        const struct wb_phase *ph = &setup->phases[i];
         size_t n = (size_t)(dot - metric);
 
         if (ph->load_only || strncmp(ph->name, metric, n) != 0 || ph->name[n] != '\0')
@@ -25,23 +27,27 @@ const struct wb_phase *wb_metric_phase(const struct wb_study *s, const char *met
 
 bool wb_metric_higher_is_better(const char *metric)
 {
-    const char *dot = strchr(metric, '.');
+    const char *dot = strrchr(metric, '.');
 
     return dot && strcmp(dot + 1, "throughput") == 0;
 }
 
 void wb_metrics_list(const struct wb_study *s, struct wb_strv *out)
 {
-    for (size_t i = 0; i < s->nphases; i++) {
-        for (size_t k = 0; !s->phases[i].load_only && kinds[k]; k++)
-            wb_strv_addf(out, "%s.%s", s->phases[i].name, kinds[k]);
+    const struct wb_setup *setup = wb_study_setup(s);
+
+    for (size_t i = 0; i < setup->nphases; i++) {
+        for (size_t k = 0; !setup->phases[i].load_only && kinds[k]; k++)
+            wb_strv_addf(out, "%s.%s", setup->phases[i].name, kinds[k]);
     }
 }
 
 char *wb_metric_default(const struct wb_study *s)
 {
-    for (size_t i = 0; i < s->nphases; i++) {
-        const struct wb_phase *ph = &s->phases[i];
+    const struct wb_setup *setup = wb_study_setup(s);
+
+    for (size_t i = 0; i < setup->nphases; i++) {
+        const struct wb_phase *ph = &setup->phases[i];
 
         if (!ph->load_only)
             return wb_strf("%s.%s", ph->name, ph->pace == WB_PACE_MAX ? "throughput" : "p99_ms");
@@ -49,22 +55,88 @@ char *wb_metric_default(const struct wb_study *s)
     abort(); /* the study has a measured phase */
 }
 
-void wb_arms_differ(const struct wb_arm *a, const struct wb_arm *b, struct wb_strv *out)
+static bool is_native(const struct wb_arm *a)
 {
-    if (a->form.ops != b->form.ops)
-        wb_strv_add(out, "form");
-    if (a->form.count != b->form.count)
-        wb_strv_add(out, "instances");
-    for (size_t i = 0; i < a->nvalues; i++) {
-        if (strcmp(a->values[i].factor, "form") != 0 &&
-            strcmp(a->values[i].value, b->values[i].value) != 0)
-            wb_strv_add(out, a->values[i].factor);
+    return a->form.ops == &wb_form_native;
+}
+
+/* Native instances have the host's network only. Where containers are never on it, the network is
+ * part of what the container is, not a second difference. */
+static bool network_is_form(const struct wb_study *s)
+{
+    for (size_t i = 0; i < s->nfactors; i++) {
+        for (size_t k = 0; k < s->factors[i].values.n; k++) {
+            if (strcmp(s->factors[i].name, "network") == 0 &&
+                strcmp(s->factors[i].values.v[k], "host") == 0)
+                return false;
+        }
     }
+    return true;
+}
+
+static bool counts(const struct wb_study *s, size_t factor, const struct wb_arm *a,
+                   const struct wb_arm *b)
+{
+    const char *name = s->factors[factor].name;
+
+    if (strcmp(a->values[factor].value, b->values[factor].value) == 0)
+        return false;
+    return strcmp(name, "network") != 0 || is_native(a) == is_native(b) || !network_is_form(s);
+}
+
+void wb_arms_differ(const struct wb_study *s, const struct wb_arm *a, const struct wb_arm *b,
+                    struct wb_strv *out)
+{
+    size_t i = 0;
+
+    while (i < s->nfactors) {
+        struct wb_buf b_names = WB_BUF_INIT(8192);
+        size_t from = i, walk = s->factors[i].walk;
+
+        for (; i < s->nfactors && s->factors[i].walk == walk; i++) {
+            if (counts(s, i, a, b))
+                wb_buf_addf(&b_names, "%s%s", b_names.len ? "+" : "", s->factors[i].name);
+        }
+        if (b_names.len && strcmp(wb_buf_str(&b_names), "form") == 0 && i == from + 1) {
+            if (a->form.ops != b->form.ops)
+                wb_strv_add(out, "form");
+            if (a->form.count != b->form.count)
+                wb_strv_add(out, "instances");
+        } else if (b_names.len) {
+            wb_strv_add(out, wb_buf_str(&b_names));
+        }
+        wb_buf_release(&b_names);
+    }
+    if (a->nvalues > s->nfactors &&
+        strcmp(a->values[s->nfactors].value, b->values[s->nfactors].value) != 0)
+        wb_strv_add(out, "copy");
+}
+
+/* What a contrast is about, for headings: the cost of a form and the effect of more instances are
+ * never under one. */
+static char *about_text(const struct wb_study *s, const struct wb_arm *a, const struct wb_arm *b)
+{
+    struct wb_strv in = {0};
+    const char *form = is_native(a) ? b->form.ops->name : a->form.ops->name;
+    char *text;
+
+    wb_arms_differ(s, a, b, &in);
+    if (in.n == 1 && strcmp(in.v[0], "form") == 0)
+        text = wb_strf("%s cost", strcmp(form, "docker") == 0 ? "container" : form);
+    else if (in.n == 1 && strcmp(in.v[0], "instances") == 0)
+        text = wb_strdup("more instances");
+    else if (in.n == 1 && strcmp(in.v[0], "copy") == 0)
+        text = wb_strdup("identical arms");
+    else
+        text = wb_strdup(in.n ? in.v[0] : "");
+    wb_strv_release(&in);
+    return text;
 }
 
 /* ---- rows ---- */
 
 struct list {
+    const struct wb_study *s;
     const struct wb_arm *arms;
     size_t narms;
     struct wb_contrast *v;
@@ -89,6 +161,7 @@ static void add_row(struct list *l, const char *name, int arm, int against, cons
     l->v[l->n++] = (struct wb_contrast){
         .name = name ? wb_strdup(name)
                      : wb_strf("%s against %s", l->arms[arm].label, l->arms[against].label),
+        .about = about_text(l->s, &l->arms[arm], &l->arms[against]),
         .arm = arm,
         .against = against,
         .metric = wb_strdup(metric),
@@ -102,25 +175,23 @@ static bool worth_a_row(const struct wb_phase *ph, const char *metric)
     return ph->pace == WB_PACE_MAX || !wb_metric_higher_is_better(metric);
 }
 
-static bool is_level(const struct wb_arm *a, const char *factor, const char *value)
-{
-    for (size_t i = 0; i < a->nvalues; i++) {
-        if (strcmp(a->values[i].factor, factor) == 0)
-            return strcmp(a->values[i].value, value) == 0;
-    }
-    return false;
-}
-
-/* Index of the arm that is `arm` but for one factor; -1 when there is none. */
-static int twin(const struct list *l, int arm, const char *factor, const char *value)
+/* The arm that differs from `arm` only in the factors of one walk, where it has their first levels;
+ * -1 when there is none. */
+static int twin(const struct list *l, int arm, size_t walk)
 {
     for (size_t i = 0; i < l->narms; i++) {
-        bool same = is_level(&l->arms[i], factor, value);
+        bool same = true;
 
         for (size_t k = 0; same && k < l->arms[i].nvalues; k++) {
-            const struct wb_arm_value *v = &l->arms[i].values[k];
+            const struct wb_factor *f = k < l->s->nfactors ? &l->s->factors[k] : NULL;
+            const char *value = l->arms[i].values[k].value;
 
-            same = strcmp(v->factor, factor) == 0 || is_level(&l->arms[arm], v->factor, v->value);
+            if (f && f->walk == walk)
+                same = strcmp(value, f->values.v[0]) == 0;
+            else if (f)
+                same = !counts(l->s, k, &l->arms[i], &l->arms[arm]);
+            else
+                same = strcmp(value, l->arms[arm].values[k].value) == 0;
         }
         if (same)
             return (int)i;
@@ -128,47 +199,78 @@ static int twin(const struct list *l, int arm, const char *factor, const char *v
     return -1;
 }
 
-/* docker xN against native xN; native xN against native x1. */
-static void form_rows(struct list *l, int arm, const char *metric)
+/* The same with another form; levels of the form's walk beside it must be the arm's own. */
+static int form_twin(const struct list *l, int arm, const struct wb_form_ops *ops, int count)
 {
-    const struct wb_form_ref *form = &l->arms[arm].form;
-    bool native = form->ops == &wb_form_native;
-    WB_AUTO_FREE char *base = wb_strf("native x%d", native ? 1 : form->count);
-    int against;
+    for (size_t i = 0; i < l->narms; i++) {
+        const struct wb_arm *a = &l->arms[i];
+        bool same = a->form.ops == ops && a->form.count == count;
 
-    if (native && form->count == 1)
-        return;
-    against = twin(l, arm, "form", base);
-    if (against >= 0)
-        add_row(l, NULL, arm, against, metric, true);
+        for (size_t k = 0; same && k < a->nvalues; k++) {
+            if (k < l->s->nfactors)
+                same = strcmp(l->s->factors[k].name, "form") == 0 ||
+                       !counts(l->s, k, a, &l->arms[arm]);
+            else
+                same = strcmp(a->values[k].value, l->arms[arm].values[k].value) == 0;
+        }
+        if (same)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* Of identical arms the first one stands for all. */
+static bool stands_for_all(const struct list *l, size_t arm)
+{
+    const struct wb_arm *a = &l->arms[arm];
+
+    return l->s->copies <= 1 || strcmp(a->values[a->nvalues - 1].value, "a") == 0;
+}
+
+/* docker xN against native xN; then native xN against native x1, and docker xN against docker x1
+ * where there is no native xN. */
+static void form_rows(struct list *l, const char *metric)
+{
+    for (size_t i = 0; i < l->narms; i++) {
+        int against = form_twin(l, (int)i, &wb_form_native, l->arms[i].form.count);
+
+        if (stands_for_all(l, i) && !is_native(&l->arms[i]) && against >= 0)
+            add_row(l, NULL, (int)i, against, metric, true);
+    }
+    for (size_t i = 0; i < l->narms; i++) {
+        const struct wb_form_ref *form = &l->arms[i].form;
+        int against = form_twin(l, (int)i, form->ops, 1);
+
+        if (stands_for_all(l, i) && form->count > 1 && against >= 0 &&
+            (is_native(&l->arms[i]) || form_twin(l, (int)i, &wb_form_native, form->count) < 0))
+            add_row(l, NULL, (int)i, against, metric, true);
+    }
 }
 
 static void default_rows(const struct wb_study *s, struct list *l, const char *metric)
 {
     for (size_t f = 0; f < s->nfactors; f++) {
-        const struct wb_factor *factor = &s->factors[f];
-        bool form = strcmp(factor->name, "form") == 0;
+        size_t walk = s->factors[f].walk;
+        bool zipped = f + 1 < s->nfactors && s->factors[f + 1].walk == walk;
 
+        if (f > 0 && s->factors[f - 1].walk == walk)
+            continue; /* seen with its first factor */
+        if (strcmp(s->factors[f].name, "form") == 0 && !zipped) {
+            form_rows(l, metric);
+            continue;
+        }
         for (size_t i = 0; i < l->narms; i++) {
-            int against;
+            int against = twin(l, (int)i, walk);
 
-            /* Of identical arms the first one stands for all. */
-            if (s->copies > 1 && !is_level(&l->arms[i], "copy", "a"))
-                continue;
-            if (form) {
-                form_rows(l, (int)i, metric);
-                continue;
-            }
-            against = twin(l, (int)i, factor->name, factor->values.v[0]);
-            if (against >= 0 && against != (int)i)
+            if (stands_for_all(l, i) && against >= 0 && against != (int)i)
                 add_row(l, NULL, (int)i, against, metric, true);
         }
     }
     for (size_t i = 0; s->copies > 1 && i < l->narms; i++) {
-        int against = twin(l, (int)i, "copy", "a");
+        size_t first = i - i % (size_t)s->copies;
 
-        if (against != (int)i)
-            add_row(l, NULL, (int)i, against, metric, true);
+        if (first != i)
+            add_row(l, NULL, (int)i, (int)first, metric, true);
     }
 }
 
@@ -176,7 +278,7 @@ void wb_contrasts_make(const struct wb_study *s, const struct wb_arm *arms, size
                        struct wb_contrast **out, size_t *n)
 {
     WB_AUTO_FREE char *metric = wb_metric_default(s);
-    struct list l = {.arms = arms, .narms = narms};
+    struct list l = {.s = s, .arms = arms, .narms = narms};
     struct wb_strv metrics = {0};
     size_t primaries;
 

@@ -57,6 +57,49 @@ static int read_mems(struct wb_host_facts *f, struct wb_err *err)
     return rc;
 }
 
+/* The number in a small file of the kernel; -1 when it is not there. */
+static int number_in(const char *path)
+{
+    int64_t v = -1;
+
+    return wb_file_read_int(path, &v, NULL) == 0 && v >= 0 && v < 1 << 20 ? (int)v : -1;
+}
+
+/* The memory node of a CPU: the one folder node<N> beside it. -1 where the kernel has no nodes. */
+static int node_of(int cpu)
+{
+    WB_AUTO_FREE char *dir = wb_strf("/sys/devices/system/cpu/cpu%d", cpu);
+    struct wb_strv names = {0};
+    int64_t node = -1;
+
+    if (wb_list_dir(dir, &names, NULL) == 0) {
+        for (size_t i = 0; i < names.n && node < 0; i++) {
+            if (strncmp(names.v[i], "node", 4) == 0 &&
+                wb_parse_int(names.v[i] + 4, 0, 1 << 20, &node, NULL) < 0)
+                node = -1;
+        }
+    }
+    wb_strv_release(&names);
+    return (int)node;
+}
+
+/* Which CPUs are neighbours. What the kernel does not tell stays unknown. */
+static void read_topology(struct wb_host_facts *f)
+{
+    f->nodes = wb_calloc((size_t)f->ncpus, sizeof *f->nodes);
+    f->cores = wb_calloc((size_t)f->ncpus, sizeof *f->cores);
+    for (int i = 0; i < f->ncpus; i++) {
+        WB_AUTO_FREE char *dir = wb_strf("/sys/devices/system/cpu/cpu%d/topology", f->cpus[i]);
+        WB_AUTO_FREE char *package = wb_strf("%s/physical_package_id", dir);
+        WB_AUTO_FREE char *core = wb_strf("%s/core_id", dir);
+        int p = number_in(package), c = number_in(core);
+
+        f->nodes[i] = node_of(f->cpus[i]);
+        /* Core numbers begin anew in every package. */
+        f->cores[i] = p >= 0 && p < 1 << 10 && c >= 0 && c < 1 << 10 ? p * (1 << 10) + c : -1;
+    }
+}
+
 static int read_memory(struct wb_host_facts *f, struct wb_err *err)
 {
     struct wb_buf b = WB_BUF_INIT(64 << 10);
@@ -109,6 +152,8 @@ int wb_host_facts_read(struct wb_host_facts *out, struct wb_err *err)
     if (rc == 0)
         rc = read_mems(&f, err);
     if (rc == 0)
+        read_topology(&f);
+    if (rc == 0)
         rc = read_memory(&f, err);
     if (rc == 0)
         rc = make_class(&f, err);
@@ -123,6 +168,8 @@ int wb_host_facts_read(struct wb_host_facts *out, struct wb_err *err)
 void wb_host_facts_release(struct wb_host_facts *f)
 {
     free(f->cpus);
+    free(f->nodes);
+    free(f->cores);
     free(f->mems);
     free(f->host_class);
     *f = (struct wb_host_facts){0};

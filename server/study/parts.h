@@ -7,6 +7,7 @@
 #include "server/study/plan.h"
 
 #define WB_ARMS_MAX 64
+#define WB_PRODUCTS_MAX 4096 /* combinations before exclusions */
 #define WB_ROUNDS_MAX 1000
 
 /* study_words.c ---------------------------------------------------------------------------- */
@@ -27,14 +28,48 @@ void wb_study_override(struct wb_node *tree, const struct wb_study_options *o,
 /* Problems from index `from` on whose line names an override get its text as file. */
 void wb_override_name(struct wb_problems *p, size_t from, const struct wb_strv *origins);
 
+/* study.c ---------------------------------------------------------------------------------- */
+
+/* True for a key at the top of a study. */
+bool wb_study_key(const char *key);
+
 /* study_factors.c -------------------------------------------------------------------------- */
 
+/* A factor with a name of its own. */
+struct wb_factor_name {
+    const char *name;
+    const char *path;   /* where its value goes in the study, or NULL */
+    const char *member; /* of every measured phase, or NULL */
+};
+const struct wb_factor_name *wb_factor_name_find(const char *name); /* NULL: none */
+bool wb_factor_known(const char *name); /* a name of its own, a setting or a path */
 /* Fills s->factors (always with form); s->recipe may be NULL when it could not be read. */
 void wb_study_factors(struct wb_study *s, const struct wb_node *factors, struct wb_problems *p);
+/* Their nodes are borrowed from the tree. */
+void wb_factors_forget_nodes(struct wb_study *s);
 
-/* study_workload.c ------------------------------------------------------------------------- */
+/* study_combinations.c --------------------------------------------------------------------- */
 
-void wb_study_workload(struct wb_study *s, const struct wb_node *workload, struct wb_problems *p);
+/* Fills s->combinations from factors without problems; every one is read and checked. False when
+ * it is not known which there are. */
+bool wb_study_combinations(struct wb_study *s, const struct wb_node *tree,
+                           const struct wb_node *exclude, struct wb_problems *p);
+void wb_combinations_free(struct wb_study *s);
+
+/* study_setup.c ---------------------------------------------------------------------------- */
+
+/* True for a top key of a study that belongs to the setup. */
+bool wb_setup_key(const char *key);
+/* Reads the setup's keys of a whole study; recipe may be NULL. Fills s also with problems. */
+void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, struct wb_setup *s,
+                   struct wb_problems *p);
+
+/* study_workload.c, study_phase.c ---------------------------------------------------------- */
+
+/* memory_bytes of the setup must be known: data may be sized by it. */
+void wb_study_workload(struct wb_setup *s, const struct wb_node *workload, struct wb_problems *p);
+/* Adds one phase, or one for each rate of its list. */
+void wb_study_phase(struct wb_setup *s, const struct wb_node *n, struct wb_problems *p);
 
 /* study_rules.c ---------------------------------------------------------------------------- */
 
@@ -51,12 +86,10 @@ void wb_study_contrast_names(const struct wb_study *s, const struct wb_node *con
 
 /* arms.c ----------------------------------------------------------------------------------- */
 
-/* All combinations of factor values, first factor slowest, then copies. Series keys are empty. */
+/* All combinations, each `copies` times. Series keys are empty, parts not made. */
 void wb_arms_make(const struct wb_study *s, struct wb_arm **arms, size_t *n);
 void wb_arms_free(struct wb_arm *arms, size_t n);
 int wb_arm_find(const struct wb_arm *arms, size_t n, const char *label); /* -1 when absent */
-/* How many combinations there are, at most WB_ARMS_MAX + 1. */
-size_t wb_arms_count(const struct wb_study *s);
 
 /* contrasts.c ------------------------------------------------------------------------------ */
 
@@ -64,17 +97,27 @@ size_t wb_arms_count(const struct wb_study *s);
 void wb_metrics_list(const struct wb_study *s, struct wb_strv *out);
 /* The metric that judges when a contrast names none; caller frees. */
 char *wb_metric_default(const struct wb_study *s);
-/* In what two arms differ, as words ("form", "instances", "cpu_quota", "copy"). */
-void wb_arms_differ(const struct wb_arm *a, const struct wb_arm *b, struct wb_strv *out);
+/* In what two arms differ, as words ("form", "instances", "cpu_quota", "copy"); factors that are
+ * walked together are one thing ("connections+depth"). */
+void wb_arms_differ(const struct wb_study *s, const struct wb_arm *a, const struct wb_arm *b,
+                    struct wb_strv *out);
 /* Contrasts that were asked for, or the default ones; one primary row each, then the others. */
 void wb_contrasts_make(const struct wb_study *s, const struct wb_arm *arms, size_t narms,
                        struct wb_contrast **out, size_t *n);
 
 /* placement.c ------------------------------------------------------------------------------ */
 
-/* CPUs and memory by role; problems with the numbers when the host is too small. */
+/* What one of n instances gets: a multiple of 64 KiB, so that every kernel holds it exactly. */
+int64_t wb_memory_share(const struct wb_setup *s, int n);
+/* Cores of quota for one of n instances; 0 without. */
+double wb_quota_share(const struct wb_setup *s, double quota, int n);
+/* CPUs and memory by role, then the parts of every arm; problems with the numbers when the host is
+ * too small. */
 void wb_placement_make(const struct wb_study *s, const struct wb_host_facts *host,
                        struct wb_placement *out, struct wb_problems *p);
+void wb_parts_make(const struct wb_study *s, const struct wb_host_facts *host,
+                   const struct wb_placement *placement, struct wb_arm *arms, size_t narms,
+                   struct wb_problems *p);
 
 /* plan.c ----------------------------------------------------------------------------------- */
 
@@ -87,6 +130,6 @@ wb_json *wb_plan_warnings(const struct wb_plan *plan);
 void wb_series_key(const struct wb_study *s, const struct wb_host_facts *host,
                    const struct wb_placement *placement, struct wb_arm *arm);
 /* Workload as JSON, as it is in series keys; owned by the caller. */
-wb_json *wb_workload_json(const struct wb_study *s);
+wb_json *wb_workload_json(const struct wb_setup *s);
 
 #endif

@@ -13,9 +13,13 @@
 /* Forecast: what a run costs beside its phases (deploy, probes, stop, record), how fast data is
  * written, and what a form costs once per campaign. */
 #define RUN_OVERHEAD_S 3.0
+#define INSTANCE_OVERHEAD_S 0.5 /* of each instance after the first */
 #define LOAD_BYTES_PER_S 80e6
 #define LOAD_ROWS_PER_S 50e3
 #define PREPARE_S 10.0
+
+/* Random numbers of their own for the order of steps, so that they do not follow that of arms. */
+#define STEPS_STREAM 0x7374657000000000ULL
 
 char *wb_new_id(const char *prefix)
 {
@@ -50,9 +54,10 @@ static void make_order(struct wb_plan *plan)
     }
 }
 
-static double run_seconds(const struct wb_study *s)
+static double run_seconds(const struct wb_arm *a)
 {
-    double t = RUN_OVERHEAD_S;
+    const struct wb_setup *s = a->setup;
+    double t = RUN_OVERHEAD_S + INSTANCE_OVERHEAD_S * (a->form.count - 1);
 
     for (size_t i = 0; i < s->nphases; i++) {
         const struct wb_phase *ph = &s->phases[i];
@@ -72,20 +77,24 @@ static double run_seconds(const struct wb_study *s)
  * judged against. */
 static int calibration_arm(const struct wb_plan *plan)
 {
-    bool needed = false;
+    for (size_t i = 0; i < plan->narms; i++) {
+        const struct wb_setup *s = plan->arms[i].setup;
 
-    for (size_t i = 0; i < plan->study->nphases; i++)
-        needed = needed || plan->study->phases[i].pace == WB_PACE_CALIBRATED;
-    if (!needed)
-        return -1;
-    return plan->ncontrasts > 0 ? plan->contrasts[0].against : 0;
+        for (size_t k = 0; k < s->nphases; k++) {
+            if (s->phases[k].pace == WB_PACE_CALIBRATED)
+                return plan->ncontrasts > 0 ? plan->contrasts[0].against : 0;
+        }
+    }
+    return -1;
 }
 
 static double forecast(const struct wb_plan *plan)
 {
-    double runs = (double)plan->rounds * (double)plan->narms + (plan->calibration_arm >= 0);
+    double t = PREPARE_S;
 
-    return PREPARE_S + runs * run_seconds(plan->study);
+    for (size_t i = 0; i < plan->narms; i++)
+        t += plan->rounds * run_seconds(&plan->arms[i]);
+    return plan->calibration_arm < 0 ? t : t + run_seconds(&plan->arms[plan->calibration_arm]);
 }
 
 struct wb_plan *wb_plan_make(const struct wb_study *study, const struct wb_host_facts *host,
@@ -94,19 +103,21 @@ struct wb_plan *wb_plan_make(const struct wb_study *study, const struct wb_host_
     struct wb_plan *plan = wb_calloc(1, sizeof *plan);
     size_t before = p->n + p->dropped;
 
+    plan->study = study;
+    wb_arms_make(study, &plan->arms, &plan->narms);
     wb_placement_make(study, host, &plan->placement, p);
+    if (p->n + p->dropped == before)
+        wb_parts_make(study, host, &plan->placement, plan->arms, plan->narms, p);
     if (p->n + p->dropped > before) {
         wb_plan_free(plan);
         return NULL;
     }
-    plan->study = study;
     plan->campaign = wb_new_id("cmp_");
     plan->host_class = wb_strdup(host->host_class);
     plan->rounds = (int)study->rounds;
     plan->seed = seed ? seed : study->seed;
     while (plan->seed == 0)
         plan->seed = wb_random_seed() >> 11; /* 53 bits: any reader of JSON or YAML keeps it */
-    wb_arms_make(study, &plan->arms, &plan->narms);
     for (size_t i = 0; i < plan->narms; i++)
         wb_series_key(study, host, &plan->placement, &plan->arms[i]);
     wb_contrasts_make(study, plan->arms, plan->narms, &plan->contrasts, &plan->ncontrasts);
@@ -114,6 +125,25 @@ struct wb_plan *wb_plan_make(const struct wb_study *study, const struct wb_host_
     plan->calibration_arm = calibration_arm(plan);
     plan->forecast_s = forecast(plan);
     return plan;
+}
+
+void wb_plan_phase_order(const struct wb_plan *plan, int round, int *out)
+{
+    const struct wb_setup *s = wb_study_setup(plan->study);
+    struct wb_rng rng;
+    size_t i = 0;
+
+    wb_rng_seed(&rng, wb_mix64(plan->seed, STEPS_STREAM + (uint64_t)round));
+    while (i < s->nphases) {
+        const char *whole = s->phases[i].steps_of;
+        size_t from = i;
+
+        do
+            out[i] = (int)i;
+        while (++i < s->nphases && whole && s->phases[i].steps_of &&
+               strcmp(s->phases[i].steps_of, whole) == 0);
+        wb_rng_shuffle(&rng, out + from, i - from);
+    }
 }
 
 /* ---- warnings ---- */
@@ -145,17 +175,34 @@ static void warn_lonely_arms(const struct wb_plan *plan, wb_json *list)
 
 static void warn_quota(const struct wb_plan *plan, wb_json *list)
 {
-    int *cpus = NULL, n = 0;
-
-    if (wb_parse_cpulist(plan->placement.database_cpus, &cpus, &n, NULL) < 0)
-        return;
     for (size_t i = 0; i < plan->narms; i++) {
-        if (plan->arms[i].cpu_quota >= n)
+        const struct wb_arm *a = &plan->arms[i];
+
+        if (a->cpu_quota > 0 && a->parts[0].cpu_quota >= a->cpus_per_instance)
             warn(list, "quota-without-effect",
-                 wb_strf("cpu_quota %g of '%s' limits nothing: the database has %d CPU%s",
-                         plan->arms[i].cpu_quota, plan->arms[i].label, n, n == 1 ? "" : "s"));
+                 wb_strf("cpu_quota %g of '%s' limits nothing: an instance has %d CPU%s",
+                         a->cpu_quota, a->label, a->cpus_per_instance,
+                         a->cpus_per_instance == 1 ? "" : "s"));
     }
-    free(cpus);
+}
+
+/* Whether any arm of this kind is on a network that native instances do not have. */
+static void warn_network(const struct wb_plan *plan, wb_json *list)
+{
+    const char *other = NULL;
+    bool native = false;
+
+    for (size_t i = 0; i < plan->narms; i++) {
+        const struct wb_arm *a = &plan->arms[i];
+
+        native = native || a->form.ops == &wb_form_native;
+        if (a->setup->network != WB_NETWORK_HOST)
+            other = wb_network_names[a->setup->network];
+    }
+    if (native && other)
+        warn(list, "network-native",
+             wb_strf("network %s is of containers; native instances are on the host's network",
+                     other));
 }
 
 wb_json *wb_plan_warnings(const struct wb_plan *plan)
@@ -172,14 +219,49 @@ wb_json *wb_plan_warnings(const struct wb_plan *plan)
                        "takes is missing in the database's figures"));
     warn_lonely_arms(plan, list);
     warn_quota(plan, list);
+    warn_network(plan, list);
+    if (plan->placement.core_split)
+        warn(list, "core-split",
+             wb_strf("database (CPU %s) and load (CPU %s) have threads of one physical core: they "
+                     "slow each other down",
+                     plan->placement.database_cpus, plan->placement.load_cpus));
     return list;
 }
 
 /* ---- JSON ---- */
 
-static wb_json *arm_json(const struct wb_arm *a)
+/* The words of the setup, and what every instance gets of it. */
+static void setup_json(const struct wb_arm *a, wb_json *o)
+{
+    static const char *const shares[] = {"host", "instance"}, *const limits[] = {"same", "none"};
+    static const char *const cpus[] = {"shared", "disjoint"};
+    wb_json *parts = wb_json_array();
+
+    wb_json_set_str(o, "topology", a->setup->topology);
+    wb_json_set_str(o, "network", wb_network_names[a->setup->network]);
+    wb_json_set_str(o, "share", shares[a->setup->share]);
+    wb_json_set_str(o, "limits", limits[a->setup->limits]);
+    wb_json_set_str(o, "cpus", cpus[a->setup->cpus]);
+    wb_json_set_int(o, "cpus_per_instance", a->cpus_per_instance);
+    wb_json_set_int(o, "memory_bytes", a->setup->memory_bytes);
+    for (int i = 0; i < a->form.count; i++) {
+        wb_json *part = wb_json_object();
+
+        wb_json_set_str(part, "cpus", a->parts[i].cpus);
+        wb_json_set_str(part, "mems", a->parts[i].mems);
+        wb_json_set_int(part, "memory_bytes", a->parts[i].memory_bytes);
+        if (a->parts[i].cpu_quota > 0)
+            wb_json_set_real(part, "cpu_quota", a->parts[i].cpu_quota);
+        wb_json_push(parts, part);
+    }
+    wb_json_set(o, "instances", parts);
+}
+
+static wb_json *arm_json(const struct wb_plan *plan, const struct wb_arm *a)
 {
     wb_json *o = wb_json_object(), *factors = wb_json_object(), *settings = wb_json_object();
+    WB_AUTO_JSON wb_json *common = wb_workload_json(wb_study_setup(plan->study));
+    WB_AUTO_JSON wb_json *own = wb_workload_json(a->setup);
 
     for (size_t i = 0; i < a->nvalues; i++)
         wb_json_set_str(factors, a->values[i].factor, a->values[i].value);
@@ -194,6 +276,9 @@ static wb_json *arm_json(const struct wb_arm *a)
         wb_json_set_real(o, "cpu_quota", a->cpu_quota);
     else
         wb_json_set_reason(o, "cpu_quota", "no quota");
+    setup_json(a, o);
+    if (!wb_json_equal(common, own)) /* else it is the plan's */
+        wb_json_set(o, "workload", wb_json_ref(own));
     wb_json_set_str(o, "series_key", a->series_key);
     return o;
 }
@@ -203,6 +288,7 @@ static wb_json *contrast_json(const struct wb_plan *plan, const struct wb_contra
     wb_json *o = wb_json_object();
 
     wb_json_set_str(o, "name", c->name);
+    wb_json_set_str(o, "about", c->about);
     wb_json_set_str(o, "arm", plan->arms[c->arm].label);
     wb_json_set_str(o, "against", plan->arms[c->against].label);
     wb_json_set_str(o, "metric", c->metric);
@@ -228,6 +314,35 @@ static wb_json *order_json(const struct wb_plan *plan)
     return rounds;
 }
 
+/* Names of the phases, round by round. */
+static wb_json *steps_json(const struct wb_plan *plan)
+{
+    const struct wb_setup *s = wb_study_setup(plan->study);
+    WB_AUTO_FREE int *order = wb_calloc(s->nphases, sizeof *order);
+    wb_json *rounds = wb_json_array();
+
+    for (int r = 1; r <= plan->rounds; r++) {
+        wb_json *round = wb_json_array();
+
+        wb_plan_phase_order(plan, r, order);
+        for (size_t i = 0; i < s->nphases; i++)
+            wb_json_push(round, wb_json_str(s->phases[order[i]].name));
+        wb_json_push(rounds, round);
+    }
+    return rounds;
+}
+
+static bool has_steps(const struct wb_plan *plan)
+{
+    const struct wb_setup *s = wb_study_setup(plan->study);
+
+    for (size_t i = 0; i < s->nphases; i++) {
+        if (s->phases[i].steps_of)
+            return true;
+    }
+    return false;
+}
+
 static wb_json *placement_json(const struct wb_placement *pl)
 {
     wb_json *o = wb_json_object();
@@ -236,7 +351,9 @@ static wb_json *placement_json(const struct wb_placement *pl)
     wb_json_set_str(o, "load_cpus", pl->load_cpus);
     wb_json_set_str(o, "agent_cpus", pl->agent_cpus);
     wb_json_set_str(o, "mems", pl->mems);
+    wb_json_set_str(o, "load_mems", pl->load_mems);
     wb_json_set_bool(o, "shared", pl->shared);
+    wb_json_set_bool(o, "core_split", pl->core_split);
     return o;
 }
 
@@ -268,7 +385,7 @@ wb_json *wb_plan_json(const struct wb_plan *plan)
     const struct wb_study *s = plan->study;
 
     for (size_t i = 0; i < plan->narms; i++)
-        wb_json_push(arms, arm_json(&plan->arms[i]));
+        wb_json_push(arms, arm_json(plan, &plan->arms[i]));
     for (size_t i = 0; i < plan->ncontrasts; i++)
         wb_json_push(contrasts, contrast_json(plan, &plan->contrasts[i]));
     wb_json_set_str(o, "campaign", plan->campaign);
@@ -279,9 +396,13 @@ wb_json *wb_plan_json(const struct wb_plan *plan)
     wb_json_set(o, "arms", arms);
     wb_json_set(o, "contrasts", contrasts);
     wb_json_set(o, "order", order_json(plan));
+    if (has_steps(plan))
+        wb_json_set(o, "phase_order", steps_json(plan));
+    else
+        wb_json_set_reason(o, "phase_order", "as in the study: no phase has several rates");
     wb_json_set(o, "placement", placement_json(&plan->placement));
-    wb_json_set_int(o, "memory_bytes", s->memory_bytes);
-    wb_json_set(o, "workload", wb_workload_json(s));
+    wb_json_set_int(o, "memory_bytes", wb_study_setup(s)->memory_bytes);
+    wb_json_set(o, "workload", wb_workload_json(wb_study_setup(s)));
     wb_json_set_str(o, "host_class", plan->host_class);
     if (plan->calibration_arm >= 0)
         wb_json_set_str(o, "calibration_arm", plan->arms[plan->calibration_arm].label);
@@ -303,6 +424,7 @@ void wb_plan_free(struct wb_plan *plan)
     wb_arms_free(plan->arms, plan->narms);
     for (size_t i = 0; i < plan->ncontrasts; i++) {
         free(plan->contrasts[i].name);
+        free(plan->contrasts[i].about);
         free(plan->contrasts[i].metric);
     }
     free(plan->contrasts);
@@ -311,6 +433,7 @@ void wb_plan_free(struct wb_plan *plan)
     free(plan->placement.load_cpus);
     free(plan->placement.agent_cpus);
     free(plan->placement.mems);
+    free(plan->placement.load_mems);
     free(plan->campaign);
     free(plan->host_class);
     free(plan);

@@ -14,11 +14,21 @@ struct wb_setting {
     char *name, *value;
 }; /* every recipe parameter, resolved */
 
+/* What one instance of an arm gets. */
+struct wb_part {
+    char *cpus, *mems;    /* lists: CPUs it may run on, memory nodes it may take from */
+    int64_t memory_bytes; /* its share, a multiple of 64 KiB; a limit unless limits: none */
+    double cpu_quota;     /* cores; 0: none */
+};
+
 struct wb_arm {
     char *label; /* varied values joined by '/', copies add "a", "b": unique in the plan */
     struct wb_form_ref form;
-    double cpu_quota;            /* cores of CFS quota for the database; 0 none */
-    struct wb_arm_value *values; /* one per factor (with "copy" when copies > 1) */
+    double cpu_quota;             /* cores of CFS quota as the study says; 0 none */
+    const struct wb_setup *setup; /* of the study */
+    struct wb_part *parts;        /* form.count of them */
+    int cpus_per_instance;        /* CPUs that one instance may run on */
+    struct wb_arm_value *values;  /* one per factor (with "copy" when copies > 1) */
     size_t nvalues;
     struct wb_setting *settings;
     size_t nsettings;
@@ -28,6 +38,7 @@ struct wb_arm {
 struct wb_contrast {
     char *name;
     int arm, against; /* indices of arms */
+    char *about;      /* in what the arms differ: "container cost", "more instances", a factor */
     char *metric;     /* "max.throughput" */
     bool higher_is_better;
     bool primary; /* tested as the family */
@@ -37,7 +48,9 @@ struct wb_contrast {
 struct wb_host_facts {
     int *cpus; /* allowed CPUs, ascending */
     int ncpus;
-    char *mems; /* allowed memory nodes "0" */
+    int *nodes, *cores; /* memory node and physical core of each of them, -1 unknown; NULL: all
+                           unknown. Cores are numbered through the whole host. */
+    char *mems;         /* allowed memory nodes "0" */
     int64_t memory_bytes;
     char *host_class; /* CPU model + count + memory size class: what makes hosts comparable */
 };
@@ -47,9 +60,10 @@ void wb_host_facts_release(struct wb_host_facts *f);
 
 struct wb_placement {
     char *database_cpus, *load_cpus,
-        *agent_cpus; /* lists; database disjoint from the others unless shared */
-    char *mems;
-    bool shared; /* placement: shared: marks every result */
+        *agent_cpus;        /* lists; database disjoint from the others unless shared */
+    char *mems, *load_mems; /* memory nodes of the database, of load and agent */
+    bool shared;            /* placement: shared: marks every result */
+    bool core_split;        /* database and load have threads of one physical core */
 };
 
 struct wb_plan {
@@ -75,6 +89,9 @@ struct wb_plan *wb_plan_make(const struct wb_study *study, const struct wb_host_
                              uint64_t seed, struct wb_problems *p);
 wb_json *
 wb_plan_json(const struct wb_plan *plan); /* for --json and the record; owned by the caller */
+/* Order of an arm's phases in a round (from 1): indices into its setup's phases. Steps of one
+ * phase are shuffled, the same way in all arms of a round. out has room for all. */
+void wb_plan_phase_order(const struct wb_plan *plan, int round, int *out);
 void wb_plan_print(const struct wb_plan *plan, int width, struct wb_buf *out);
 void wb_plan_free(struct wb_plan *plan);
 /* Sortable id: prefix + 26 characters of Crockford base 32 (48 bits of Unix ms, 80 random bits).

@@ -21,22 +21,37 @@ static void print_arms(const struct wb_plan *plan, int width, struct wb_buf *out
 
     wb_table_column(t, "arm", WB_LEFT);
     wb_table_column(t, "form", WB_LEFT);
-    wb_table_column(t, "cpu quota", WB_RIGHT);
+    wb_table_column(t, "CPUs", WB_RIGHT);
+    wb_table_column(t, "quota", WB_RIGHT);
+    wb_table_column(t, "memory", WB_RIGHT);
     wb_table_column(t, "series", WB_LEFT);
     for (size_t i = 0; i < plan->narms; i++) {
         const struct wb_arm *a = &plan->arms[i];
+        struct wb_buf memory = WB_BUF_INIT(64);
 
         wb_table_row(t);
         wb_table_cell(t, "%s", a->label);
         wb_table_cell(t, "%s x%d", a->form.ops->name, a->form.count);
-        if (a->cpu_quota > 0)
-            wb_table_cell(t, "%g", a->cpu_quota);
+        wb_table_cell(t, "%d", a->cpus_per_instance);
+        if (a->parts[0].cpu_quota > 0)
+            wb_table_cell(t, "%.3g", a->parts[0].cpu_quota);
         else
             wb_table_cell(t, "none");
+        wb_format_bytes(a->parts[0].memory_bytes, &memory);
+        wb_table_cell(t, "%s%s", wb_buf_str(&memory),
+                      a->setup->limits == WB_LIMITS_SAME ? "" : " (no limit)");
         wb_table_cell(t, "%s", a->series_key);
+        wb_buf_release(&memory);
     }
     wb_table_print(t, width, out);
     wb_table_free(t);
+    wb_buf_adds(out, "CPUs, quota and memory are those of one instance\n");
+}
+
+/* What arms have in common; arms that have it otherwise say so in their label. */
+static const struct wb_setup *common(const struct wb_plan *plan)
+{
+    return wb_study_setup(plan->study);
 }
 
 static const char *rows_text(int64_t rows, struct wb_buf *b)
@@ -47,7 +62,7 @@ static const char *rows_text(int64_t rows, struct wb_buf *b)
 
 static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *out)
 {
-    const struct wb_study *s = plan->study;
+    const struct wb_setup *s = common(plan);
     struct wb_table *t = wb_table_new();
     struct wb_buf b = WB_BUF_INIT(256);
 
@@ -105,19 +120,15 @@ static void print_contrasts(const struct wb_plan *plan, int width, struct wb_buf
 {
     struct wb_table *t;
     size_t others = 0;
-    bool named = false;
 
-    for (size_t i = 0; i < plan->ncontrasts; i++) {
+    for (size_t i = 0; i < plan->ncontrasts; i++)
         others += !plan->contrasts[i].primary;
-        named = named || is_named(plan, &plan->contrasts[i]);
-    }
     if (plan->ncontrasts == 0) {
         wb_buf_adds(out, "no contrast: one arm, or none that differ in one thing\n");
         return;
     }
     t = wb_table_new();
-    if (named)
-        wb_table_column(t, "contrast", WB_LEFT);
+    wb_table_column(t, "about", WB_LEFT);
     wb_table_column(t, "arm", WB_LEFT);
     wb_table_column(t, "against", WB_LEFT);
     wb_table_column(t, "metric", WB_LEFT);
@@ -128,8 +139,7 @@ static void print_contrasts(const struct wb_plan *plan, int width, struct wb_buf
         if (!c->primary)
             continue;
         wb_table_row(t);
-        if (named)
-            wb_table_cell(t, "%s", is_named(plan, c) ? c->name : "");
+        wb_table_cell(t, "%s", is_named(plan, c) ? c->name : c->about);
         wb_table_cell(t, "%s", plan->arms[c->arm].label);
         wb_table_cell(t, "%s", plan->arms[c->against].label);
         wb_table_cell(t, "%s", c->metric);
@@ -206,7 +216,7 @@ static void print_rest(const struct wb_plan *plan, size_t width, struct wb_buf *
                 "database on CPU %s, load and agent on CPU %s, memory node %s; the database "
                 "gets ",
                 pl->database_cpus, pl->load_cpus, pl->mems);
-    wb_format_bytes(plan->study->memory_bytes, &b);
+    wb_format_bytes(common(plan)->memory_bytes, &b);
     add_sentence(out, "placement", wb_buf_str(&b), width);
     wb_buf_clear(&b);
     wb_format_ns((int64_t)(plan->forecast_s * 1e9), &b);

@@ -27,7 +27,7 @@ static wb_json *phase_json(const struct wb_phase *ph)
     return o;
 }
 
-wb_json *wb_workload_json(const struct wb_study *s)
+wb_json *wb_workload_json(const struct wb_setup *s)
 {
     wb_json *o = wb_json_object(), *phases = wb_json_array();
 
@@ -40,17 +40,30 @@ wb_json *wb_workload_json(const struct wb_study *s)
     return o;
 }
 
-/* Copies are the same arm, so `copy` is no part of it. */
+/* What was resolved, not the words it came from: share, cpus and topology mean nothing for one
+ * instance. Copies are the same arm, so `copy` is no part of it. */
 static wb_json *arm_json(const struct wb_arm *a)
 {
-    wb_json *o = wb_json_object(), *settings = wb_json_object();
+    wb_json *o = wb_json_object(), *settings = wb_json_object(), *parts = wb_json_array();
 
     wb_json_set_str(o, "form", a->form.ops->name);
     wb_json_set_int(o, "count", a->form.count);
-    wb_json_set_real(o, "cpu_quota", a->cpu_quota);
+    wb_json_set_str(o, "topology", a->form.count == 1 ? "single" : a->setup->topology);
+    wb_json_set_str(o, "network", wb_network_names[a->setup->network]);
+    wb_json_set_bool(o, "limited", a->setup->limits == WB_LIMITS_SAME);
     for (size_t i = 0; i < a->nsettings; i++)
         wb_json_set_str(settings, a->settings[i].name, a->settings[i].value);
     wb_json_set(o, "settings", settings);
+    for (int i = 0; i < a->form.count; i++) {
+        wb_json *part = wb_json_object();
+
+        wb_json_set_str(part, "cpus", a->parts[i].cpus);
+        wb_json_set_str(part, "mems", a->parts[i].mems);
+        wb_json_set_int(part, "memory_bytes", a->parts[i].memory_bytes);
+        wb_json_set_real(part, "cpu_quota", a->parts[i].cpu_quota);
+        wb_json_push(parts, part);
+    }
+    wb_json_set(o, "instances", parts);
     return o;
 }
 
@@ -61,19 +74,14 @@ void wb_series_key(const struct wb_study *s, const struct wb_host_facts *host,
     struct wb_buf text = WB_BUF_INIT(1 << 20);
     char hex[WB_SHA256_HEX];
 
-    wb_json_set_str(o, "series_version", "1");
+    wb_json_set_str(o, "series_version", "2");
     wb_json_set(o, "arm", arm_json(arm));
-    wb_json_set(o, "workload", wb_workload_json(s));
+    wb_json_set(o, "workload", wb_workload_json(arm->setup));
     wb_json_set_str(o, "recipe", s->recipe->name);
     wb_json_set_str(o, "recipe_content", s->recipe->series_digest);
-    wb_json_set_str(o, "topology", s->topology);
-    wb_json_set_int(o, "share", s->share);
-    wb_json_set_int(o, "limits", s->limits);
-    wb_json_set_int(o, "network", s->network);
-    wb_json_set_int(o, "memory_bytes", s->memory_bytes);
     wb_json_set_str(o, "host_class", host->host_class);
-    wb_json_set_str(o, "database_cpus", placement->database_cpus);
     wb_json_set_str(o, "load_cpus", placement->load_cpus);
+    wb_json_set_bool(o, "shared", placement->shared);
     wb_json_canonical(o, &text);
     wb_sha256_of(wb_buf_str(&text), text.len, hex);
     memcpy(arm->series_key, hex, sizeof arm->series_key - 1);

@@ -7,23 +7,19 @@
 #include "server/base/file.h"
 #include "server/study/parts.h"
 
-#define MEMORY_DEFAULT (1LL << 30)
 #define ROUNDS_DEFAULT 8
 #define COPIES_MAX 4
 
 /* What the top of a study is read into first. */
 struct raw {
-    char *name, *topology, *network, *placement;
-    int64_t copies, memory, seed;
-    int share, limits;
+    char *name, *placement;
+    int64_t copies, seed;
     double threshold;
-    const struct wb_node *recipe, *hosts, *factors, *workload, *rounds, *contrasts, *validity,
-        *profiles;
+    const struct wb_node *recipe, *hosts, *factors, *exclude, *setup, *rounds, *contrasts,
+        *validity, *profiles;
 };
 
-static const char *const share_words[] = {"host", "instance", NULL};
-static const char *const limits_words[] = {"same", "none", NULL};
-
+/* Keys of the setup are nodes here: study_setup.c reads them, for every combination of factors. */
 #define AT(m) offsetof(struct raw, m)
 static const struct wb_field fields[] = {
     {"study", WB_F_NAME, true, AT(name), 0, 0, NULL, "its name, such as redis-forms"},
@@ -32,19 +28,21 @@ static const struct wb_field fields[] = {
      "what is measured is the recipe's version; leave subject out"},
     {"hosts", WB_F_NODE, false, AT(hosts), 0, 0, NULL, "{pool, database, load}"},
     {"factors", WB_F_NODE, false, AT(factors), 0, 0, NULL, "what is varied"},
+    {"exclude", WB_F_NODE, false, AT(exclude), 0, 0, NULL, "combinations that are not measured"},
     {"copies", WB_F_INT, false, AT(copies), 1, COPIES_MAX, NULL, "identical arms a, b, ..."},
-    {"topology", WB_F_TEXT, false, AT(topology), 0, 0, NULL, "single"},
+    {"topology", WB_F_NODE, false, AT(setup), 0, 0, NULL, "single or sharded"},
     {"replication", WB_F_REFUSED, false, 0, 0, 0, NULL,
-     "topology single has one copy of the data; leave replication out"},
+     "single and sharded have one copy of the data; leave replication out"},
     {"consistency", WB_F_REFUSED, false, 0, 0, 0, NULL,
-     "topology single has no choice of consistency; leave it out"},
-    {"share", WB_F_WORD, false, AT(share), 0, 0, share_words, "host or instance"},
-    {"limits", WB_F_WORD, false, AT(limits), 0, 0, limits_words, "same or none"},
-    {"network", WB_F_TEXT, false, AT(network), 0, 0, NULL, "host"},
+     "single and sharded have no choice of consistency; leave it out"},
+    {"share", WB_F_NODE, false, AT(setup), 0, 0, NULL, "host or instance"},
+    {"limits", WB_F_NODE, false, AT(setup), 0, 0, NULL, "same or none"},
+    {"network", WB_F_NODE, false, AT(setup), 0, 0, NULL, "host, published or routed"},
+    {"cpus", WB_F_NODE, false, AT(setup), 0, 0, NULL, "shared or disjoint"},
+    {"cpus_per_instance", WB_F_NODE, false, AT(setup), 0, 0, NULL, "a number of CPUs"},
     {"placement", WB_F_TEXT, false, AT(placement), 0, 0, NULL, "same-host or shared"},
-    {"memory", WB_F_BYTES, false, AT(memory), 1 << 20, 0x1p50, NULL,
-     "what the database gets on a host, such as 1GiB"},
-    {"workload", WB_F_NODE, true, AT(workload), 0, 0, NULL, "{data, phases}"},
+    {"memory", WB_F_NODE, false, AT(setup), 0, 0, NULL, "what native x1 gets, such as 1GiB"},
+    {"workload", WB_F_NODE, false, AT(setup), 0, 0, NULL, "{data, phases}"},
     {"rounds", WB_F_NODE, false, AT(rounds), 0, 0, NULL, "how often every arm runs"},
     {"seed", WB_F_INT, false, AT(seed), 0, 9e15, NULL, "of all random choices; 0 draws one"},
     {"contrasts", WB_F_NODE, false, AT(contrasts), 0, 0, NULL,
@@ -59,6 +57,15 @@ static const struct wb_field fields[] = {
     {"profiles", WB_F_NODE, false, AT(profiles), 0, 0, NULL, "named sets of overrides"},
 };
 #undef AT
+
+bool wb_study_key(const char *key)
+{
+    for (size_t i = 0; i < WB_LEN(fields); i++) {
+        if (strcmp(fields[i].key, key) == 0)
+            return true;
+    }
+    return false;
+}
 
 /* ---- recipe and hosts ---- */
 
@@ -169,105 +176,61 @@ static void read_rounds(struct wb_study *s, const struct wb_node *n, struct wb_p
         wb_problem(p, n, "bad-value", "rounds: %s", err.root);
 }
 
-/* topology, network and placement: words of the language that are all known, some for later. */
-static void read_words(struct wb_study *s, const struct wb_node *tree, const struct raw *raw,
-                       struct wb_problems *p)
+static void read_placement(struct wb_study *s, const struct wb_node *n, const char *text,
+                           struct wb_problems *p)
 {
-    static const char *const topologies[] = {"single", NULL};
-    static const char *const topologies_later[] = {"sharded", "cluster", "replicated", NULL};
-    static const char *const networks[] = {"host", NULL};
-    static const char *const networks_later[] = {"published", "routed", NULL};
-    static const char *const placements[] = {"same-host", "shared", NULL};
-    static const char *const placements_later[] = {"separate", NULL};
-    int w;
+    static const char *const now[] = {"same-host", "shared", NULL};
+    static const char *const later[] = {"separate", NULL};
+    int w = text ? wb_word_now(n, "placement", text, now, later, p) : 0;
 
-    if (raw->topology)
-        (void)wb_word_now(wb_node_get(tree, "topology"), "topology", raw->topology, topologies,
-                          topologies_later, p);
-    s->topology = wb_strdup("single");
-    if (raw->network)
-        (void)wb_word_now(wb_node_get(tree, "network"), "network", raw->network, networks,
-                          networks_later, p);
-    s->network = WB_NETWORK_HOST;
-    w = raw->placement ? wb_word_now(wb_node_get(tree, "placement"), "placement", raw->placement,
-                                     placements, placements_later, p)
-                       : 0;
     s->placement = w == 1 ? WB_PLACEMENT_SHARED : WB_PLACEMENT_SAME_HOST;
-}
-
-static int most_instances(const struct wb_study *s)
-{
-    int most = 1;
-
-    for (size_t f = 0; f < s->nfactors; f++) {
-        const struct wb_strv *values = &s->factors[f].values;
-
-        for (size_t i = 0; strcmp(s->factors[f].name, "form") == 0 && i < values->n; i++) {
-            struct wb_form_ref ref = {0};
-
-            if (wb_form_parse(values->v[i], &ref, NULL) == 0 && ref.count > most)
-                most = ref.count;
-        }
-    }
-    return most;
-}
-
-static void check_memory(const struct wb_study *s, const struct wb_node *tree,
-                         struct wb_problems *p)
-{
-    int64_t n = s->share == WB_SHARE_HOST ? most_instances(s) : 1;
-    struct wb_buf need = WB_BUF_INIT(64), got = WB_BUF_INIT(64);
-
-    if (!s->recipe || s->memory_bytes / n >= s->recipe->memory_min)
-        return;
-    wb_format_bytes(s->recipe->memory_min, &need);
-    wb_format_bytes(s->memory_bytes, &got);
-    wb_problem(p, wb_node_get(tree, "memory"), "out-of-range",
-               "memory of %s is too little for %lld instance%s of %s, which needs %s each",
-               wb_buf_str(&got), (long long)n, n == 1 ? "" : "s", s->recipe->name,
-               wb_buf_str(&need));
-    wb_buf_release(&need);
-    wb_buf_release(&got);
 }
 
 /* ---- the whole ---- */
 
+/* Factors, and the setups of their combinations: without them, the setup as it stands, so that its
+ * problems are told as well. */
+static void read_arms(struct wb_study *s, const struct wb_node *tree, const struct raw *raw,
+                      struct wb_problems *p)
+{
+    size_t before = p->n + p->dropped;
+    bool arms_known, metrics_known;
+    struct wb_problems own = {.file = p->file};
+    struct wb_setup plain = {0};
+
+    wb_study_factors(s, raw->factors, p);
+    arms_known = p->n + p->dropped == before;
+    before = p->n + p->dropped;
+    if (arms_known)
+        arms_known = wb_study_combinations(s, tree, raw->exclude, p);
+    if (!arms_known) {
+        wb_setup_read(tree, s->recipe, &plain, &own);
+        wb_problems_merge(p, &own);
+        wb_setup_release(&plain);
+    }
+    metrics_known = s->ncombinations > 0 && p->n + p->dropped == before;
+    wb_study_contrasts(s, raw->contrasts, p);
+    wb_study_contrast_names(s, raw->contrasts, arms_known && s->recipe, metrics_known, p);
+}
+
 static void read_tree(struct wb_study *s, const struct wb_node *tree,
                       const struct wb_study_options *o, struct wb_problems *p)
 {
-    struct raw raw = {.copies = 1, .memory = MEMORY_DEFAULT, .threshold = 2};
-    size_t before;
-    bool arms_known, metrics_known;
+    struct raw raw = {.copies = 1, .threshold = 2};
 
     (void)wb_fields_read(tree, "study", fields, WB_LEN(fields), &raw, p);
     s->name = raw.name;
     s->copies = raw.copies;
-    s->memory_bytes = raw.memory;
     s->seed = (uint64_t)raw.seed;
-    s->share = (enum wb_share)raw.share;
-    s->limits = (enum wb_same_limits)raw.limits;
     s->threshold_percent = raw.threshold;
     read_recipe(s, raw.recipe, o, p);
     read_hosts(s, raw.hosts, p);
-    before = p->n + p->dropped;
-    wb_study_factors(s, raw.factors, p);
-    arms_known = s->recipe && p->n + p->dropped == before;
-    read_words(s, tree, &raw, p);
-    before = p->n + p->dropped;
-    wb_study_workload(s, raw.workload, p);
-    metrics_known = raw.workload && p->n + p->dropped == before;
+    read_placement(s, wb_node_get(tree, "placement"), raw.placement, p);
     read_rounds(s, raw.rounds, p);
-    wb_study_contrasts(s, raw.contrasts, p);
     wb_validity_defaults(&s->validity);
     wb_study_validity(s, raw.validity, p);
-    check_memory(s, tree, p);
-    if (wb_arms_count(s) > WB_ARMS_MAX)
-        wb_problem(p, raw.factors, "too-large",
-                   "the factors and copies make more than %d arms; take values away", WB_ARMS_MAX);
-    else
-        wb_study_contrast_names(s, raw.contrasts, arms_known, metrics_known, p);
-    free(raw.topology);
-    free(raw.network);
+    read_arms(s, tree, &raw, p);
+    wb_factors_forget_nodes(s);
     free(raw.placement);
 }
 
@@ -338,15 +301,12 @@ void wb_study_free(struct wb_study *s)
 {
     if (!s)
         return;
+    wb_combinations_free(s);
     for (size_t i = 0; i < s->nfactors; i++) {
         free(s->factors[i].name);
+        free(s->factors[i].nodes);
         wb_strv_release(&s->factors[i].values);
         wb_strv_release(&s->factors[i].canonical);
-    }
-    for (size_t i = 0; i < s->nphases; i++) {
-        free(s->phases[i].name);
-        free(s->phases[i].keys);
-        free(s->phases[i].arrivals);
     }
     for (size_t i = 0; i < s->ncontrasts; i++) {
         free(s->contrasts[i].name);
@@ -355,13 +315,11 @@ void wb_study_free(struct wb_study *s)
         free(s->contrasts[i].metric);
     }
     free(s->factors);
-    free(s->phases);
     free(s->contrasts);
     free(s->name);
     free(s->source_file);
     free(s->text);
     free(s->pool);
-    free(s->topology);
     wb_recipe_free(s->recipe);
     wb_json_free(s->resolved);
     free(s);

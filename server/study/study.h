@@ -9,7 +9,7 @@
 
 enum wb_share { WB_SHARE_HOST, WB_SHARE_INSTANCE };
 enum wb_same_limits { WB_LIMITS_SAME, WB_LIMITS_NONE };
-enum wb_network { WB_NETWORK_HOST };
+enum wb_cpu_use { WB_CPUS_SHARED, WB_CPUS_DISJOINT };
 enum wb_placement_mode { WB_PLACEMENT_SAME_HOST, WB_PLACEMENT_SHARED };
 
 /* How a phase is paced. */
@@ -20,8 +20,9 @@ enum wb_pace {
 };
 
 struct wb_phase {
-    char *name;         /* "load", "max", "latency": unique, a NAME */
-    bool load_only;     /* op: insert, order: sequential; not measured */
+    char *name;     /* "load", "max", "latency", "mixed@10k": unique */
+    char *steps_of; /* the phase with a list of rates that this is a step of ("mixed"), or NULL */
+    bool load_only; /* op: insert, order: sequential; not measured */
     double get_percent; /* mix; set is the rest */
     char *keys;         /* key choice of wb-load: "uniform"; NULL in the data load */
     int64_t connections, threads;
@@ -34,10 +35,36 @@ struct wb_phase {
     int64_t timeout_ns;
 };
 
+/* What an arm runs under, beside form, quota and settings: the keys of a study that a factor may
+ * vary. */
+struct wb_setup {
+    char *topology; /* "single" | "sharded" */
+    enum wb_share share;
+    enum wb_same_limits limits;
+    enum wb_network network; /* native instances are always on the host's */
+    enum wb_cpu_use cpus;
+    int64_t cpus_per_instance; /* DISJOINT; 0: what `share` gives */
+    int64_t memory_bytes;      /* what native x1 gets; see `share` for several instances */
+    int64_t rows, key_bytes, value_bytes;
+    struct wb_phase *phases; /* same names, in the same order, in all arms */
+    size_t nphases, phases_cap;
+};
+void wb_setup_release(struct wb_setup *s);
+
 struct wb_factor {
-    char *name;               /* "form", "cpu_quota", "setting.NAME" */
+    char *name;               /* "form", "cpu_quota", "setting.NAME", "payload", a dotted path */
     struct wb_strv values;    /* as people see them, one text per value ("64MiB"), in study order */
-    struct wb_strv canonical; /* the same as the recipe's parameter has them ("67108864") */
+    struct wb_strv canonical; /* settings: as the recipe's parameter has them ("67108864") */
+    const struct wb_node **nodes; /* of the values; only while the study is read */
+    size_t walk; /* factors with the same number are walked together (zip); ascending */
+};
+
+/* One combination of factor levels that is measured. */
+struct wb_combination {
+    size_t *levels; /* one per factor */
+    struct wb_form_ref form;
+    double cpu_quota; /* 0: none */
+    struct wb_setup setup;
 };
 
 struct wb_contrast_ask {
@@ -65,17 +92,10 @@ struct wb_study {
     int64_t database_hosts, load_hosts;
     struct wb_factor *factors;
     size_t nfactors;
-    int64_t copies; /* 1, or 2..4 identical arms a, b, ... */
-    char *topology;
-    enum wb_share share;
-    enum wb_same_limits limits;
-    enum wb_network network;
+    struct wb_combination *combinations; /* first factor slowest, without those excluded */
+    size_t ncombinations;                /* at least 1 */
+    int64_t copies;                      /* 1, or 2..4 identical arms a, b, ... */
     enum wb_placement_mode placement;
-    int64_t memory_bytes; /* what the database gets on a host, all instances together when share:
-                             host */
-    int64_t rows, key_bytes, value_bytes;
-    struct wb_phase *phases;
-    size_t nphases;
     int64_t rounds;
     uint64_t seed; /* 0 in the file: taken from the kernel when planned, then recorded */
     struct wb_contrast_ask *contrasts;
@@ -102,7 +122,9 @@ struct wb_study *wb_study_check(struct wb_node *tree, const char *file,
                                 const struct wb_study_options *o, struct wb_problems *p);
 void wb_study_free(struct wb_study *s);
 
-/* "max.throughput" -> its phase; NULL when no measured phase has it. */
+/* What all arms have in common of their setups: names and kinds of phases. */
+const struct wb_setup *wb_study_setup(const struct wb_study *s);
+/* "max.throughput" -> its phase in the first arm; NULL when no measured phase has it. */
 const struct wb_phase *wb_metric_phase(const struct wb_study *s, const char *metric);
 bool wb_metric_higher_is_better(const char *metric);
 

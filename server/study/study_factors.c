@@ -6,56 +6,124 @@
 #include "server/base/fields.h"
 
 #define LEVELS_MAX 32
+#define QUOTA_MIN 0.01
 #define QUOTA_MAX 1024.0
-/* More than one needs keys that are divided between instances: topology sharded. */
-#define INSTANCES_MAX 1
 
-static const char *const later[] = {"version",     "nodes",   "hosts",       "connections", "load",
-                                    "consistency", "network", "replication", "payload",     "keys",
-                                    "cpus",        "memory",  "data",        "rows",        NULL};
+/* Factors with a name of their own. A path is where their value goes in the study; a member goes
+ * into every measured phase; form, cpu_quota and settings go nowhere, arms carry them. */
+static const struct wb_factor_name names[] = {
+    {"form", NULL, NULL},
+    {"cpu_quota", NULL, NULL},
+    {"setting.NAME", NULL, NULL},
+    {"topology", "topology", NULL},
+    {"share", "share", NULL},
+    {"limits", "limits", NULL},
+    {"network", "network", NULL},
+    {"cpus", "cpus", NULL},
+    {"cpus_per_instance", "cpus_per_instance", NULL},
+    {"memory", "memory", NULL},
+    {"rows", "workload.data.rows", NULL},
+    {"data", "workload.data.size", NULL},
+    {"payload", "workload.data.value.size", NULL},
+    {"connections", NULL, "connections"},
+    {"depth", NULL, "depth"},
+    {"threads", NULL, "threads"},
+    {"keys", NULL, "keys"},
+};
 
-static char *form_level(const struct wb_node *n, const char *text, struct wb_problems *p)
+static const char *const later[] = {"version",     "nodes",       "hosts",    "load",
+                                    "replication", "consistency", "location", NULL};
+
+const struct wb_factor_name *wb_factor_name_find(const char *name)
+{
+    for (size_t i = 0; i < WB_LEN(names); i++) {
+        if (strcmp(names[i].name, name) == 0)
+            return &names[i];
+    }
+    return NULL;
+}
+
+static bool is_setting(const char *name)
+{
+    return strncmp(name, "setting.", 8) == 0;
+}
+
+/* Paths of the study that are no names: below workload, but for what all arms have in common. */
+static bool is_path(const char *name)
+{
+    const char *last = strrchr(name, '.');
+
+    return strncmp(name, "workload.", 9) == 0 && strcmp(last, ".name") != 0 &&
+           strcmp(last, ".op") != 0 && strcmp(last, ".order") != 0;
+}
+
+bool wb_factor_known(const char *name)
+{
+    return is_setting(name) || is_path(name) || wb_factor_name_find(name);
+}
+
+/* ---- values ---- */
+
+static char *form_level(const struct wb_node *n, struct wb_problems *p)
 {
     struct wb_err err = WB_ERR_INIT;
     struct wb_form_ref ref = {0};
 
-    if (wb_form_parse(text, &ref, &err) < 0) {
+    if (wb_form_parse(n->text, &ref, &err) < 0) {
         wb_problem(p, n, "unknown-value", "%s", err.root);
-        return NULL;
-    }
-    if (ref.count > INSTANCES_MAX) {
-        wb_problem(p, n, "unsupported",
-                   "form '%s' has several instances, which needs topology sharded; that is not "
-                   "supported yet; allowed now: %s x1",
-                   text, ref.ops->name);
         return NULL;
     }
     return wb_strf("%s x%d", ref.ops->name, ref.count);
 }
 
-static char *quota_level(const struct wb_node *n, const char *text, struct wb_problems *p)
+static char *quota_level(const struct wb_node *n, struct wb_problems *p)
 {
     struct wb_err err = WB_ERR_INIT;
     double v = 0;
 
-    if (strcmp(text, "none") == 0)
+    if (strcmp(n->text, "none") == 0)
         return wb_strdup("none");
-    if (wb_parse_real(text, 0.01, QUOTA_MAX, &v, &err) < 0) {
+    if (wb_parse_real(n->text, QUOTA_MIN, QUOTA_MAX, &v, &err) < 0) {
         wb_problem(p, n, "bad-value", "cpu_quota is none or a number of cores: %s", err.root);
         return NULL;
     }
     return wb_number_text(v);
 }
 
-static char *setting_level(const struct wb_param *param, const struct wb_node *n, const char *text,
+static char *setting_level(const struct wb_param *param, const struct wb_node *n,
                            struct wb_problems *p)
 {
     struct wb_err err = WB_ERR_INIT;
     char *canonical = NULL;
 
-    if (wb_param_check(param, text, &canonical, &err) < 0)
+    if (wb_param_check(param, n->text, &canonical, &err) < 0)
         wb_problem(p, n, "bad-value", "%s%s%s", err.context, *err.context ? ": " : "", err.root);
     return canonical;
+}
+
+/* A map as a value ({get: 80%, set: 20%}) as people see it: "get 80% set 20%". */
+static char *shown_text(const struct wb_node *n)
+{
+    struct wb_buf b = WB_BUF_INIT(4096);
+
+    for (size_t i = 0; i < n->n; i++)
+        wb_buf_addf(&b, "%s%s %s", i ? " " : "", n->items[i]->key, n->items[i]->text);
+    return wb_buf_take(&b);
+}
+
+static bool is_scalar(const struct wb_node *n)
+{
+    return n->kind == WB_NODE_TEXT || n->kind == WB_NODE_NUMBER || n->kind == WB_NODE_BOOL;
+}
+
+static bool is_flat_map(const struct wb_node *n)
+{
+    for (size_t i = 0; i < n->n; i++) {
+        if (n->kind != WB_NODE_MAP || !is_scalar(n->items[i]) || strlen(n->items[i]->key) > 64 ||
+            strlen(n->items[i]->text) > 64)
+            return false;
+    }
+    return n->kind == WB_NODE_MAP && n->n > 0 && n->n <= 8;
 }
 
 static void add_level(struct wb_factor *f, const struct wb_param *param, const struct wb_node *n,
@@ -63,19 +131,26 @@ static void add_level(struct wb_factor *f, const struct wb_param *param, const s
 {
     WB_AUTO_FREE char *level = NULL;
     WB_AUTO_FREE char *shown = NULL;
+    bool own = strcmp(f->name, "form") == 0 || strcmp(f->name, "cpu_quota") == 0 || param;
 
-    if (n->kind != WB_NODE_TEXT && n->kind != WB_NODE_NUMBER && n->kind != WB_NODE_BOOL) {
+    if (!is_scalar(n) && (own || !is_flat_map(n))) {
         wb_problem(p, n, "wrong-type", "a value of %s must be text or a number", f->name);
         return;
     }
     if (param)
-        level = setting_level(param, n, n->text, p);
+        level = setting_level(param, n, p);
     else if (strcmp(f->name, "form") == 0)
-        level = form_level(n, n->text, p);
-    else
-        level = quota_level(n, n->text, p);
+        level = form_level(n, p);
+    else if (strcmp(f->name, "cpu_quota") == 0)
+        level = quota_level(n, p);
+    else /* checked where its path leads */
+        level = is_scalar(n) ? wb_strdup(n->text) : shown_text(n);
     if (!level)
         return;
+    if (strlen(level) > 1024 || strchr(level, '\n')) {
+        wb_problem(p, n, "bad-value", "a value of %s is a line of at most 1024 bytes", f->name);
+        return;
+    }
     shown = param ? wb_param_show(param, level) : wb_strdup(level);
     for (size_t i = 0; i < f->values.n; i++) {
         if (strcmp(f->values.v[i], shown) != 0)
@@ -85,9 +160,13 @@ static void add_level(struct wb_factor *f, const struct wb_param *param, const s
                    shown);
         return;
     }
+    f->nodes = wb_realloc(f->nodes, f->values.n + 1, sizeof *f->nodes);
+    f->nodes[f->values.n] = n;
     wb_strv_add(&f->canonical, level);
     wb_strv_add(&f->values, shown);
 }
+
+/* ---- factors ---- */
 
 /* The recipe's parameter behind "setting.NAME"; NULL with a problem when there is none. */
 static const struct wb_param *param_of(const struct wb_study *s, const struct wb_node *n,
@@ -95,68 +174,166 @@ static const struct wb_param *param_of(const struct wb_study *s, const struct wb
 {
     const char *name = n->key + strlen("setting.");
     const struct wb_param *param = wb_recipe_find_param(s->recipe, name);
-    const char **names;
+    const char **all;
 
     if (param)
         return param;
-    names = wb_calloc(s->recipe->nparams + 1, sizeof *names);
+    all = wb_calloc(s->recipe->nparams + 1, sizeof *all);
     for (size_t i = 0; i < s->recipe->nparams; i++)
-        names[i] = s->recipe->params[i].name;
-    WB_AUTO_FREE char *guess = wb_did_you_mean(name, names);
-    WB_AUTO_FREE char *list = wb_word_list(names);
+        all[i] = s->recipe->params[i].name;
+    WB_AUTO_FREE char *guess = wb_did_you_mean(name, all);
+    WB_AUTO_FREE char *list = wb_word_list(all);
 
     wb_problem(p, n, "unknown-key", "recipe %s has no setting '%.100s'%s; settings: %s",
                s->recipe->name, name, guess, list);
-    free(names);
+    free(all);
     return NULL;
 }
 
-static void add_factor(struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
+static bool known_name(const struct wb_node *n, struct wb_problems *p)
 {
-    static const char *const now[] = {"form", "cpu_quota", "setting.NAME", NULL};
-    bool setting = strncmp(n->key, "setting.", 8) == 0;
+    const char *words[WB_LEN(names) + 2] = {NULL};
+
+    if (wb_factor_known(n->key))
+        return true;
+    if (wb_study_key(n->key) || strncmp(n->key, "workload", 8) == 0) {
+        wb_problem(p, n, "unsupported",
+                   "%.100s is the same in all arms of a study and cannot be a factor", n->key);
+        return false;
+    }
+    for (size_t i = 0; i < WB_LEN(names); i++)
+        words[i] = names[i].name;
+    words[WB_LEN(names)] = "a path such as workload.phases.max.depth";
+    return wb_word_now(n, "factor", n->key, words, later, p) >= 0;
+}
+
+static bool listed(const struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
+{
+    for (size_t i = 0; i < s->nfactors; i++) {
+        if (strcmp(s->factors[i].name, n->key) != 0)
+            continue;
+        wb_problem(p, n, "duplicate", "the factor %.100s is there twice", n->key);
+        return true;
+    }
+    return false;
+}
+
+static void add_factor(struct wb_study *s, const struct wb_node *n, size_t walk,
+                       struct wb_problems *p)
+{
     const struct wb_param *param = NULL;
     struct wb_factor *f;
 
-    if (!setting && wb_word_now(n, "factor", n->key, now, later, p) < 0)
+    if (!known_name(n, p) || listed(s, n, p))
         return;
-    if (setting && !s->recipe)
+    if (is_setting(n->key) && !s->recipe)
         return; /* the recipe's own problem is reported */
-    if (setting && !(param = param_of(s, n, p)))
+    if (is_setting(n->key) && !(param = param_of(s, n, p)))
         return;
-    if (n->kind == WB_NODE_MAP || (n->kind == WB_NODE_LIST && n->n == 0)) {
+    if (n->kind == WB_NODE_NULL || (n->kind == WB_NODE_LIST && n->n == 0) ||
+        (n->kind == WB_NODE_MAP && !is_path(n->key))) {
         wb_problem(p, n, "wrong-type", "%.100s must be a list of values", n->key);
         return;
     }
-    if (n->n > LEVELS_MAX) {
+    if (n->kind == WB_NODE_LIST && n->n > LEVELS_MAX) {
         wb_problem(p, n, "too-large", "%.100s has %zu values; at most %d are allowed", n->key, n->n,
                    LEVELS_MAX);
         return;
     }
     f = &s->factors[s->nfactors++];
-    f->name = wb_strdup(n->key);
+    *f = (struct wb_factor){.name = wb_strdup(n->key), .walk = walk};
     if (n->kind != WB_NODE_LIST)
         add_level(f, param, n, p);
-    for (size_t i = 0; i < n->n; i++)
+    for (size_t i = 0; n->kind == WB_NODE_LIST && i < n->n; i++)
         add_level(f, param, n->items[i], p);
+}
+
+/* zip: a list of maps; the factors of a map are walked together, first with first. */
+static void add_zip(struct wb_study *s, const struct wb_node *zip, size_t *walk,
+                    struct wb_problems *p)
+{
+    if (zip->kind != WB_NODE_LIST || zip->n == 0) {
+        wb_problem(p, zip, "wrong-type",
+                   "zip must be a list of maps such as [{connections: [32, 256], depth: [16, 2]}]");
+        return;
+    }
+    for (size_t i = 0; i < zip->n; i++) {
+        const struct wb_node *group = zip->items[i];
+        size_t from = s->nfactors, before = p->n + p->dropped;
+
+        if (group->kind != WB_NODE_MAP || group->n < 2) {
+            wb_problem(p, group, "wrong-type", "a map of zip needs two or more factors");
+            continue;
+        }
+        for (size_t k = 0; k < group->n; k++)
+            add_factor(s, group->items[k], *walk, p);
+        ++*walk;
+        for (size_t k = from + 1; p->n + p->dropped == before && k < s->nfactors; k++) {
+            if (s->factors[k].values.n != s->factors[from].values.n)
+                wb_problem(p, group, "contradiction",
+                           "zip walks %s and %s together: they need equally many values, not %zu "
+                           "and %zu",
+                           s->factors[from].name, s->factors[k].name, s->factors[from].values.n,
+                           s->factors[k].values.n);
+        }
+    }
+}
+
+static size_t count_names(const struct wb_node *factors)
+{
+    size_t n = factors->n + 1;
+    const struct wb_node *zip = wb_node_get(factors, "zip");
+
+    for (size_t i = 0; zip && i < zip->n; i++)
+        n += zip->items[i]->n;
+    return n;
+}
+
+/* Without a form, in a factor or in a zip, there is one: native x1. */
+static void add_default_form(struct wb_study *s)
+{
+    struct wb_factor *f;
+
+    for (size_t i = 0; i < s->nfactors; i++) {
+        if (strcmp(s->factors[i].name, "form") == 0)
+            return;
+    }
+    memmove(s->factors + 1, s->factors, s->nfactors * sizeof *s->factors);
+    s->nfactors++;
+    for (size_t i = 1; i < s->nfactors; i++)
+        s->factors[i].walk++;
+    f = &s->factors[0];
+    *f = (struct wb_factor){.name = wb_strdup("form")};
+    f->nodes = wb_calloc(1, sizeof *f->nodes);
+    wb_strv_add(&f->values, "native x1");
+    wb_strv_add(&f->canonical, "native x1");
 }
 
 void wb_study_factors(struct wb_study *s, const struct wb_node *factors, struct wb_problems *p)
 {
-    size_t n = factors ? factors->n : 0;
+    size_t walk = 0, before = p->n + p->dropped;
 
     if (factors && factors->kind != WB_NODE_MAP) {
         wb_problem(p, factors, "wrong-type", "factors must be a map of names and lists of values");
-        n = 0;
+        factors = NULL;
     }
-    s->factors = wb_calloc(n + 1, sizeof *s->factors);
-    if (n == 0 || !wb_node_get(factors, "form")) {
-        struct wb_factor *f = &s->factors[s->nfactors++];
+    s->factors = wb_calloc((factors ? count_names(factors) : 0) + 1, sizeof *s->factors);
+    for (size_t i = 0; factors && i < factors->n; i++) {
+        const struct wb_node *n = factors->items[i];
 
-        f->name = wb_strdup("form");
-        wb_strv_add(&f->values, "native x1");
-        wb_strv_add(&f->canonical, "native x1");
+        if (strcmp(n->key, "zip") == 0)
+            add_zip(s, n, &walk, p);
+        else
+            add_factor(s, n, walk++, p);
     }
-    for (size_t i = 0; i < n; i++)
-        add_factor(s, factors->items[i], p);
+    if (p->n + p->dropped == before)
+        add_default_form(s);
+}
+
+void wb_factors_forget_nodes(struct wb_study *s)
+{
+    for (size_t i = 0; i < s->nfactors; i++) {
+        free(s->factors[i].nodes);
+        s->factors[i].nodes = NULL;
+    }
 }

@@ -3,23 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const shorthands[] = {"form", "cpu_quota", NULL};
-
-/* The name of the factor that a path means, or NULL. */
-static const char *factor_of(const char *path)
-{
-    if (strncmp(path, "factors.", 8) == 0)
-        return path + 8;
-    for (size_t i = 0; shorthands[i]; i++) {
-        if (strcmp(path, shorthands[i]) == 0)
-            return path;
-    }
-    return strncmp(path, "setting.", 8) == 0 ? path : NULL;
-}
-
+/* Paths that are lists already; a list of rates is steps inside a run. */
 static bool takes_list(const char *path)
 {
-    static const char *const last[] = {"phases", "contrasts", "accept", "rate", NULL};
+    static const char *const last[] = {"phases",  "contrasts", "accept", "rate",
+                                       "exclude", "zip",       NULL};
     const char *dot = strrchr(path, '.');
 
     for (size_t i = 0; last[i]; i++) {
@@ -29,13 +17,31 @@ static bool takes_list(const char *path)
     return false;
 }
 
+/* The name of the factor that a path means, or NULL: one by its own name, one that the study has
+ * already, or any path that is given several values. */
+static const char *factor_of(const struct wb_node *tree, const char *path,
+                             const struct wb_node *value)
+{
+    const struct wb_node *factors = wb_node_get(tree, "factors");
+
+    if (strncmp(path, "factors.", 8) == 0)
+        return path + 8;
+    if (strncmp(path, "setting.", 8) == 0)
+        return path;
+    if (wb_factor_name_find(path) && !wb_study_key(path))
+        return path;
+    if (factors && factors->kind == WB_NODE_MAP && wb_node_get(factors, path))
+        return path;
+    return value->kind == WB_NODE_LIST && !takes_list(path) && wb_factor_known(path) ? path : NULL;
+}
+
 /* Puts value (taken) at a path of the study, null takes the path out; `at` is where problems are
  * reported. */
 static void apply(struct wb_node *tree, const char *path, struct wb_node *value,
                   const struct wb_node *at, struct wb_problems *p)
 {
     struct wb_err err = WB_ERR_INIT;
-    const char *factor = factor_of(path);
+    const char *factor = factor_of(tree, path, value);
     struct wb_node *factors = wb_node_get(tree, "factors");
     WB_AUTO_FREE char *full = factor ? wb_strf("factors.%s", factor) : wb_strdup(path);
 
@@ -52,8 +58,7 @@ static void apply(struct wb_node *tree, const char *path, struct wb_node *value,
     }
     if (!factor && value->kind == WB_NODE_LIST && !takes_list(path)) {
         wb_problem(p, at, "unsupported",
-                   "%.100s cannot have several values, it is not a factor yet; factors now: form, "
-                   "cpu_quota or setting.NAME",
+                   "%.100s cannot have several values: it is the same in all arms of a study",
                    path);
         wb_node_free(value);
         return;

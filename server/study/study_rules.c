@@ -206,8 +206,9 @@ static void check_metric(const struct wb_study *s, const struct wb_node *n, cons
     wb_strv_release(&metrics);
 }
 
-static void check_arms(const struct wb_node *n, const struct wb_contrast_ask *ask,
-                       const struct wb_arm *arms, size_t narms, struct wb_problems *p)
+static void check_arms(const struct wb_study *s, const struct wb_node *n,
+                       const struct wb_contrast_ask *ask, const struct wb_arm *arms, size_t narms,
+                       struct wb_problems *p)
 {
     int arm = arm_named(n, "arm", ask->arm, arms, narms, p);
     int against = arm_named(n, "against", ask->against, arms, narms, p);
@@ -219,7 +220,7 @@ static void check_arms(const struct wb_node *n, const struct wb_contrast_ask *as
         wb_problem(p, n, "contradiction", "arm and against are the same: '%s'", arms[arm].label);
         return;
     }
-    wb_arms_differ(&arms[arm], &arms[against], &in);
+    wb_arms_differ(s, &arms[arm], &arms[against], &in);
     if (in.n > 1) {
         struct wb_buf list = WB_BUF_INIT(4096);
 
@@ -246,7 +247,7 @@ void wb_study_contrast_names(const struct wb_study *s, const struct wb_node *con
         if (metrics_known)
             check_metric(s, contrasts->items[i], s->contrasts[i].metric, p);
         if (arms_known)
-            check_arms(contrasts->items[i], &s->contrasts[i], arms, narms, p);
+            check_arms(s, contrasts->items[i], &s->contrasts[i], arms, narms, p);
     }
     wb_arms_free(arms, narms);
 }

@@ -3,249 +3,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runners/load/job.h"
 #include "runners/load/keys.h"
 #include "runners/load/values.h"
-#include "server/base/clock.h"
 #include "server/base/fields.h"
 
 #define PHASES_MAX 32
-
-struct raw_phase {
-    char *name, *op, *order, *keys, *arrivals;
-    int64_t connections, depth, threads, warm_up, length, timeout;
-    const struct wb_node *mix, *rate;
-};
-
-static const struct wb_field phase_fields[] = {
-    {"name", WB_F_NAME, true, offsetof(struct raw_phase, name), 0, 0, NULL, "a name"},
-    {"op", WB_F_TEXT, false, offsetof(struct raw_phase, op), 0, 0, NULL, "insert, get or set"},
-    {"mix", WB_F_NODE, false, offsetof(struct raw_phase, mix), 0, 0, NULL,
-     "shares such as {get: 80%, set: 20%}"},
-    {"order", WB_F_TEXT, false, offsetof(struct raw_phase, order), 0, 0, NULL, "sequential"},
-    {"keys", WB_F_TEXT, false, offsetof(struct raw_phase, keys), 0, 0, NULL, "uniform"},
-    {"connections", WB_F_INT, false, offsetof(struct raw_phase, connections), 1,
-     WB_LOAD_CONNECTIONS_MAX, NULL, "of all load workers together"},
-    {"depth", WB_F_INT, false, offsetof(struct raw_phase, depth), 1, WB_LOAD_DEPTH_MAX, NULL,
-     "most requests in flight on a connection"},
-    {"threads", WB_F_INT, false, offsetof(struct raw_phase, threads), 1, WB_LOAD_THREADS_MAX, NULL,
-     "threads of the load"},
-    {"rate", WB_F_NODE, false, offsetof(struct raw_phase, rate), 0, 0, NULL,
-     "max, 20k/s or 60% of calibrated"},
-    {"arrivals", WB_F_TEXT, false, offsetof(struct raw_phase, arrivals), 0, 0, NULL,
-     "poisson or constant"},
-    {"warm_up", WB_F_DURATION, false, offsetof(struct raw_phase, warm_up), 0, 3600e9, NULL,
-     "time before the measured window"},
-    {"for", WB_F_DURATION, false, offsetof(struct raw_phase, length), 100e6, 86400e9, NULL,
-     "length of the measured window, such as 60s"},
-    {"timeout", WB_F_DURATION, false, offsetof(struct raw_phase, timeout), 1e6, 600e9, NULL,
-     "age at which an operation counts as failed"},
-};
-
-static const char *const ops[] = {"insert", "get", "set", NULL};
-static const char *const ops_later[] = {"select", "update", "delete", "read",
-                                        "write",  "scan",   "append", NULL};
-static const char *const orders[] = {"sequential", NULL};
-static const char *const orders_later[] = {"random", NULL};
-static const char *const key_choices[] = {"uniform", "sequential", "zipf", NULL};
-static const char *const key_choices_later[] = {"hotspot", "latest", "absent", NULL};
-static const char *const arrival_laws[] = {"poisson", "constant", NULL};
-
-static void read_mix(struct wb_phase *ph, const struct wb_node *mix, struct wb_problems *p)
-{
-    static const char *const mixed[] = {"get", "set", NULL};
-    double sum = 0, get = 0;
-    bool bad = false;
-
-    if (mix->kind != WB_NODE_MAP || mix->n == 0) {
-        wb_problem(p, mix, "wrong-type", "mix must be a map such as {get: 80%%, set: 20%%}");
-        return;
-    }
-    for (size_t i = 0; i < mix->n; i++) {
-        const struct wb_node *n = mix->items[i];
-        struct wb_err err = WB_ERR_INIT;
-        double share = 0;
-
-        if (wb_word_now(n, "an operation of mix", n->key, mixed, ops_later, p) < 0)
-            bad = true;
-        else if (!n->text || wb_parse_percent(n->text, 0, 100, &share, &err) < 0) {
-            wb_problem(p, n, "bad-value", "%s must be a share such as 20%%", n->key);
-            bad = true;
-        }
-        sum += share;
-        if (strcmp(n->key, "get") == 0)
-            get = share;
-    }
-    if (!bad && (sum < 100 - 1e-6 || sum > 100 + 1e-6)) {
-        WB_AUTO_FREE char *got = wb_number_text(sum);
-
-        wb_problem(p, mix, "bad-value", "the shares of mix make %s%%, not 100%%", got);
-    }
-    ph->get_percent = get;
-}
-
-static void read_rate(struct wb_phase *ph, const struct wb_node *n, struct wb_problems *p)
-{
-    static const char suffix[] = " of calibrated";
-    struct wb_err err = WB_ERR_INIT;
-    size_t len;
-    int rc;
-
-    if (n->kind == WB_NODE_LIST) {
-        wb_problem(p, n, "unsupported",
-                   "a list of rates is not supported yet; write a phase for each rate");
-        return;
-    }
-    if (n->kind != WB_NODE_TEXT && n->kind != WB_NODE_NUMBER) {
-        wb_problem(p, n, "wrong-type",
-                   "rate must be max, a rate such as 20k/s, or such as "
-                   "'60%% of calibrated'");
-        return;
-    }
-    if (strcmp(n->text, "max") == 0)
-        return;
-    len = strlen(n->text);
-    if (len >= sizeof suffix && strcmp(n->text + len - (sizeof suffix - 1), suffix) == 0) {
-        WB_AUTO_FREE char *share = wb_strndup(n->text, len - (sizeof suffix - 1));
-
-        ph->pace = WB_PACE_CALIBRATED;
-        rc = wb_parse_percent(share, 1, 200, &ph->calibrated_percent, &err);
-    } else {
-        ph->pace = WB_PACE_RATE;
-        rc = wb_parse_rate(n->text, &ph->rate_per_s, &err);
-    }
-    if (rc < 0)
-        wb_problem(p, n, "bad-value",
-                   "rate is max, a rate such as 20k/s, or such as '60%% of calibrated': %s",
-                   err.root);
-}
-
-/* Keys that mean nothing in this kind of phase: never ignored. */
-static void refuse_keys(const struct wb_node *n, const char *const *keys, const char *why,
-                        struct wb_problems *p)
-{
-    for (; *keys; keys++) {
-        const struct wb_node *k = wb_node_get(n, *keys);
-
-        if (k)
-            wb_problem(p, k, "contradiction", "%s has no meaning %s", *keys, why);
-    }
-}
-
-static void read_load(struct wb_phase *ph, const struct wb_node *n, const struct raw_phase *raw,
-                      struct wb_problems *p)
-{
-    static const char *const measured_only[] = {"mix",     "keys", "rate", "arrivals",
-                                                "warm_up", "for",  NULL};
-
-    ph->load_only = true;
-    if (!raw->order)
-        wb_problem_key(p, n, "order", "missing",
-                       "op insert is the data load and needs order: sequential");
-    else
-        (void)wb_word_now(wb_node_get(n, "order"), "order", raw->order, orders, orders_later, p);
-    refuse_keys(n, measured_only, "in the data load (op: insert)", p);
-}
-
-static void read_measured(struct wb_phase *ph, const struct wb_node *n, const struct raw_phase *raw,
-                          struct wb_problems *p)
-{
-    static const char *const load_only[] = {"order", NULL}, *const open_only[] = {"arrivals", NULL};
-    static const char *const closed_only[] = {"depth", NULL};
-
-    ph->get_percent = raw->op && strcmp(raw->op, "get") == 0 ? 100 : 0;
-    if (raw->mix)
-        read_mix(ph, raw->mix, p);
-    if (raw->mix && raw->op)
-        wb_problem(p, raw->mix, "contradiction", "a phase has op or mix, not both");
-    if (!raw->mix && !wb_node_get(n, "op"))
-        wb_problem_key(p, n, "op", "missing", "phase needs op (insert, get or set) or mix");
-    if (raw->keys)
-        (void)wb_word_now(wb_node_get(n, "keys"), "keys", raw->keys, key_choices, key_choices_later,
-                          p);
-    if (raw->rate)
-        read_rate(ph, raw->rate, p);
-    if (raw->arrivals)
-        (void)wb_word_now(wb_node_get(n, "arrivals"), "arrivals", raw->arrivals, arrival_laws, NULL,
-                          p);
-    if (!wb_node_get(n, "for"))
-        wb_problem_key(p, n, "for", "missing",
-                       "phase needs for: length of the measured window, such as 60s");
-    refuse_keys(n, load_only, "in a measured phase", p);
-    if (ph->pace == WB_PACE_MAX && (!raw->rate || raw->rate->kind == WB_NODE_TEXT))
-        refuse_keys(n, open_only, "at rate: max, where every answer brings the next request", p);
-    if (ph->pace != WB_PACE_MAX)
-        refuse_keys(n, closed_only, "with a rate, where every request is sent when it is due", p);
-}
-
-static void check_name(const struct wb_study *s, const struct wb_node *n, const char *name,
-                       struct wb_problems *p)
-{
-    if (!name)
-        return;
-    if (strchr(name, '.'))
-        wb_problem(p, wb_node_get(n, "name"), "bad-name",
-                   "the name of a phase has no dot: it starts the names of its metrics");
-    for (size_t i = 0; i < s->nphases; i++) {
-        if (s->phases[i].name && strcmp(s->phases[i].name, name) == 0)
-            wb_problem(p, wb_node_get(n, "name"), "duplicate", "there are two phases named '%s'",
-                       name);
-    }
-}
-
-static void read_phase(struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
-{
-    struct raw_phase raw = {
-        .connections = 1, .threads = 1, .warm_up = WB_SEC, .timeout = 5 * WB_SEC};
-    struct wb_phase *ph;
-
-    (void)wb_fields_read(n, "phase", phase_fields, WB_LEN(phase_fields), &raw, p);
-    check_name(s, n, raw.name, p);
-    ph = &s->phases[s->nphases++];
-    *ph = (struct wb_phase){.name = raw.name,
-                            .connections = raw.connections,
-                            .depth = raw.depth,
-                            .threads = raw.threads,
-                            .timeout_ns = raw.timeout};
-    if (n->kind == WB_NODE_MAP &&
-        (!raw.op || wb_word_now(wb_node_get(n, "op"), "op", raw.op, ops, ops_later, p) >= 0)) {
-        if (raw.op && strcmp(raw.op, "insert") == 0)
-            read_load(ph, n, &raw, p);
-        else
-            read_measured(ph, n, &raw, p);
-    }
-    if (ph->depth == 0 && ph->pace == WB_PACE_MAX)
-        ph->depth = 1;
-    if (raw.threads > raw.connections)
-        wb_problem(p, wb_node_get(n, "threads"), "out-of-range",
-                   "%lld threads cannot share %lld connection%s", (long long)raw.threads,
-                   (long long)raw.connections, raw.connections == 1 ? "" : "s");
-    if (!ph->load_only) {
-        ph->keys = raw.keys ? WB_STEAL(raw.keys) : wb_strdup("uniform");
-        ph->warm_up_ns = raw.warm_up;
-        ph->for_ns = raw.length;
-    }
-    if (ph->pace != WB_PACE_MAX)
-        ph->arrivals = raw.arrivals ? WB_STEAL(raw.arrivals) : wb_strdup("poisson");
-    free(raw.op);
-    free(raw.order);
-    free(raw.keys);
-    free(raw.arrivals);
-}
+#define ROWS_MAX 0x1p48
 
 /* Rules over all phases: data is loaded first and once, and something is measured. */
-static void check_phases(const struct wb_study *s, const struct wb_node *list,
+static void check_phases(const struct wb_setup *s, const struct wb_node *list,
                          struct wb_problems *p)
 {
     size_t loads = 0, measured = 0;
     bool reads = false;
 
+    for (size_t i = 1; i < list->n; i++) {
+        const struct wb_node *op = wb_node_get(list->items[i], "op");
+
+        if (op && op->text && strcmp(op->text, "insert") == 0)
+            wb_problem(p, list->items[i], "contradiction",
+                       "the data load must be the first phase, and the only one with op: insert");
+    }
     for (size_t i = 0; i < s->nphases; i++) {
         const struct wb_phase *ph = &s->phases[i];
 
-        if (ph->load_only && i > 0)
-            wb_problem(p, list->items[i], "contradiction",
-                       "the data load must be the first phase, and the only one with op: insert");
         loads += ph->load_only;
         measured += !ph->load_only;
         reads = reads || ph->get_percent > 0;
@@ -260,7 +41,7 @@ static void check_phases(const struct wb_study *s, const struct wb_node *list,
                    "phase");
 }
 
-static void read_phases(struct wb_study *s, const struct wb_node *list, struct wb_problems *p)
+static void read_phases(struct wb_setup *s, const struct wb_node *list, struct wb_problems *p)
 {
     size_t before = p->n + p->dropped;
 
@@ -270,9 +51,8 @@ static void read_phases(struct wb_study *s, const struct wb_node *list, struct w
         wb_problem(p, list, "wrong-type", "phases must be a list of 1 to %d phases", PHASES_MAX);
         return;
     }
-    s->phases = wb_calloc(list->n, sizeof *s->phases);
     for (size_t i = 0; i < list->n; i++)
-        read_phase(s, list->items[i], p);
+        wb_study_phase(s, list->items[i], p);
     if (p->n + p->dropped == before)
         check_phases(s, list, p);
 }
@@ -280,9 +60,13 @@ static void read_phases(struct wb_study *s, const struct wb_node *list, struct w
 struct raw_data {
     int64_t rows, key;
     const struct wb_node *value;
+    char *size;
 };
 static const struct wb_field data_fields[] = {
-    {"rows", WB_F_INT, true, offsetof(struct raw_data, rows), 1, 0x1p48, NULL, "such as 1_000_000"},
+    {"rows", WB_F_INT, false, offsetof(struct raw_data, rows), 1, ROWS_MAX, NULL,
+     "such as 1_000_000"},
+    {"size", WB_F_TEXT, false, offsetof(struct raw_data, size), 0, 0, NULL,
+     "instead of rows: keys and values together, such as 2GiB or 50% of memory"},
     {"key", WB_F_BYTES, false, offsetof(struct raw_data, key), 2, WB_KEY_BYTES_MAX, NULL,
      "size of a key"},
     {"value", WB_F_NODE, true, offsetof(struct raw_data, value), 0, 0, NULL,
@@ -296,20 +80,70 @@ static const struct wb_field workload_fields[] = {
     {"phases", WB_F_NODE, true, sizeof(void *), 0, 0, NULL, "a list of phases"},
 };
 
-/* The text of a key is a letter and the key's number. */
-static void check_key(const struct raw_data *d, const struct wb_node *n, struct wb_problems *p)
+/* "2GiB", or "50% of memory": of what native x1 gets, so that all arms have the same data. */
+static int parse_size(const struct wb_setup *s, const char *text, int64_t *bytes,
+                      struct wb_err *err)
 {
-    int64_t need = 2;
+    static const char suffix[] = " of memory";
+    size_t n = strlen(text), m = sizeof suffix - 1;
+    double percent = 0;
+    int rc;
 
-    for (int64_t last = d->rows - 1; last >= 10; last /= 10)
-        need++;
-    if (d->rows > 0 && d->key < need)
-        wb_problem(p, n, "out-of-range",
-                   "key of %lld B is too short for %lld rows, which need %lld B", (long long)d->key,
-                   (long long)d->rows, (long long)need);
+    if (n <= m || strcmp(text + n - m, suffix) != 0)
+        return wb_parse_bytes(text, 1, INT64_MAX, bytes, err);
+    WB_AUTO_FREE char *share = wb_strndup(text, n - m);
+
+    rc = wb_parse_percent(share, 0.001, 10000, &percent, err);
+    if (rc == 0)
+        *bytes = (int64_t)((double)s->memory_bytes * (percent / 100));
+    return rc;
 }
 
-void wb_study_workload(struct wb_study *s, const struct wb_node *workload, struct wb_problems *p)
+/* rows, or the rows that a size has room for. */
+static void count_rows(struct wb_setup *s, const struct wb_node *n, const struct raw_data *d,
+                       struct wb_problems *p)
+{
+    struct wb_err err = WB_ERR_INIT;
+    int64_t bytes = 0, row = s->key_bytes + s->value_bytes;
+
+    s->rows = d->rows;
+    if (d->rows > 0 && d->size)
+        wb_problem(p, wb_node_get(n, "size"), "contradiction", "data has rows or size, not both");
+    else if (!wb_node_get(n, "rows") && !wb_node_get(n, "size"))
+        wb_problem_key(p, n, "rows", "missing", "data needs rows, such as 1_000_000, or size");
+    if (!d->size || d->rows > 0)
+        return;
+    if (parse_size(s, d->size, &bytes, &err) < 0)
+        wb_problem(p, wb_node_get(n, "size"), "bad-value",
+                   "size is such as 2GiB or 50%% of memory: %s", err.root);
+    else if (s->value_bytes > 0 && (bytes < row || bytes / row > (int64_t)ROWS_MAX))
+        wb_problem(p, wb_node_get(n, "size"), "out-of-range",
+                   "size of %lld B makes %lld rows of %lld B; 1 to %lld are allowed",
+                   (long long)bytes, (long long)(bytes / row), (long long)row, (long long)ROWS_MAX);
+    else if (s->value_bytes > 0)
+        s->rows = bytes / row;
+}
+
+/* The text of a key is a letter and the key's number. Keys that are never loaded have the numbers
+ * behind those that are. */
+static void check_key(const struct wb_setup *s, const struct wb_node *n, struct wb_problems *p)
+{
+    int64_t need = 2, keys = s->rows;
+
+    for (size_t i = 0; i < s->nphases; i++) {
+        if (s->phases[i].keys && strncmp(s->phases[i].keys, "absent", 6) == 0)
+            keys = 2 * s->rows;
+    }
+    for (int64_t last = keys - 1; last >= 10; last /= 10)
+        need++;
+    if (s->rows > 0 && s->key_bytes < need)
+        wb_problem(p, n, "out-of-range",
+                   "key of %lld B is too short for %lld %s, which need %lld B",
+                   (long long)s->key_bytes, (long long)keys,
+                   keys > s->rows ? "keys, half of them absent" : "rows", (long long)need);
+}
+
+void wb_study_workload(struct wb_setup *s, const struct wb_node *workload, struct wb_problems *p)
 {
     struct {
         const struct wb_node *data, *phases;
@@ -321,11 +155,13 @@ void wb_study_workload(struct wb_study *s, const struct wb_node *workload, struc
     (void)wb_fields_read(workload, "workload", workload_fields, WB_LEN(workload_fields), &raw, p);
     if (raw.data)
         (void)wb_fields_read(raw.data, "data", data_fields, WB_LEN(data_fields), &data, p);
-    check_key(&data, wb_node_get(raw.data, "key"), p);
-    s->rows = data.rows;
     s->key_bytes = data.key;
     if (data.value)
         (void)wb_fields_read(data.value, "value", value_fields, WB_LEN(value_fields),
                              &s->value_bytes, p);
+    if (raw.data && raw.data->kind == WB_NODE_MAP)
+        count_rows(s, raw.data, &data, p);
     read_phases(s, raw.phases, p);
+    check_key(s, wb_node_get(raw.data, "key"), p);
+    free(data.size);
 }

@@ -135,7 +135,8 @@ static void test_all_files(void **state)
 static void test_defaults(void **state)
 {
     struct wb_study *s = read_good("good-small.yaml");
-    const struct wb_phase *load = &s->phases[0], *max = &s->phases[1];
+    const struct wb_phase *load = &s->combinations[0].setup.phases[0],
+                          *max = &s->combinations[0].setup.phases[1];
 
     assert_string_equal(s->name, "least");
     assert_string_equal(s->recipe->name, "toy");
@@ -148,16 +149,16 @@ static void test_defaults(void **state)
     assert_int_equal(s->factors[0].values.n, 1);
     assert_string_equal(s->factors[0].values.v[0], "native x1");
     assert_int_equal(s->copies, 1);
-    assert_string_equal(s->topology, "single");
-    assert_int_equal(s->share, WB_SHARE_HOST);
-    assert_int_equal(s->limits, WB_LIMITS_SAME);
-    assert_int_equal(s->network, WB_NETWORK_HOST);
+    assert_string_equal(s->combinations[0].setup.topology, "single");
+    assert_int_equal(s->combinations[0].setup.share, WB_SHARE_HOST);
+    assert_int_equal(s->combinations[0].setup.limits, WB_LIMITS_SAME);
+    assert_int_equal(s->combinations[0].setup.network, WB_NETWORK_HOST);
     assert_int_equal(s->placement, WB_PLACEMENT_SAME_HOST);
-    assert_int_equal(s->memory_bytes, 1LL << 30);
-    assert_int_equal(s->rows, 1000);
-    assert_int_equal(s->key_bytes, 16);
-    assert_int_equal(s->value_bytes, 64);
-    assert_int_equal(s->nphases, 2);
+    assert_int_equal(s->combinations[0].setup.memory_bytes, 1LL << 30);
+    assert_int_equal(s->combinations[0].setup.rows, 1000);
+    assert_int_equal(s->combinations[0].setup.key_bytes, 16);
+    assert_int_equal(s->combinations[0].setup.value_bytes, 64);
+    assert_int_equal(s->combinations[0].setup.nphases, 2);
     assert_true(load->load_only);
     assert_int_equal(load->connections, 1);
     assert_int_equal(load->depth, 1);
@@ -187,7 +188,7 @@ static void test_defaults(void **state)
 static void test_every_key(void **state)
 {
     struct wb_study *s = read_good("good-full.yaml");
-    const struct wb_phase *ph = s->phases;
+    const struct wb_phase *ph = s->combinations[0].setup.phases;
 
     assert_string_equal(s->version->version, "3.9");
     assert_int_equal(s->nfactors, 3);
@@ -197,10 +198,10 @@ static void test_every_key(void **state)
     assert_string_equal(s->factors[1].values.v[2], "65537KiB");
     assert_string_equal(s->factors[1].canonical.v[1], "67108864");
     assert_string_equal(s->factors[2].values.v[0], "none");
-    assert_int_equal(s->share, WB_SHARE_INSTANCE);
-    assert_int_equal(s->limits, WB_LIMITS_NONE);
+    assert_int_equal(s->combinations[0].setup.share, WB_SHARE_INSTANCE);
+    assert_int_equal(s->combinations[0].setup.limits, WB_LIMITS_NONE);
     assert_int_equal(s->placement, WB_PLACEMENT_SHARED);
-    assert_int_equal(s->memory_bytes, 128LL << 20);
+    assert_int_equal(s->combinations[0].setup.memory_bytes, 128LL << 20);
     assert_int_equal(ph[0].timeout_ns, 10 * WB_SEC);
     assert_int_equal(ph[0].threads, 2);
     assert_true(ph[1].get_percent == 77);
@@ -236,11 +237,11 @@ static void test_profile_and_overrides(void **state)
     struct wb_study *s = read_good("good-profile.yaml");
     struct wb_buf text = WB_BUF_INIT(1 << 20);
 
-    assert_int_equal(s->rows, 10);
+    assert_int_equal(s->combinations[0].setup.rows, 10);
     assert_int_equal(s->rounds, 3);
     assert_int_equal(s->copies, 2);
     assert_int_equal(s->ncontrasts, 0);
-    assert_int_equal(s->phases[1].for_ns, 2 * WB_SEC);
+    assert_int_equal(s->combinations[0].setup.phases[1].for_ns, 2 * WB_SEC);
     assert_int_equal(s->nfactors, 2);
     assert_int_equal(s->factors[0].values.n, 1);
     assert_string_equal(s->factors[1].values.v[1], "2MiB");
@@ -274,7 +275,7 @@ static void test_resolved_reads_again(void **state)
         assert_non_null(again);
         assert_int_equal(p.n, 0);
         assert_true(wb_json_equal(s->resolved, again->resolved));
-        assert_int_equal(again->rows, s->rows);
+        assert_int_equal(again->combinations[0].setup.rows, s->combinations[0].setup.rows);
         assert_int_equal(again->rounds, s->rounds);
         wb_study_free(again);
         wb_study_free(s);
@@ -325,7 +326,7 @@ static void test_json_version(void **state)
             assert_non_null(s);
             assert_string_equal(s->version->version, "3.10");
             assert_int_equal(s->rounds, 7);
-            assert_true(s->phases[0].rate_per_s == 1000);
+            assert_true(s->combinations[0].setup.phases[0].rate_per_s == 1000);
         }
         wb_study_free(s);
         wb_problems_release(&p);

@@ -1,0 +1,327 @@
+#include "server/study/parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runners/load/job.h"
+#include "server/base/clock.h"
+#include "server/base/fields.h"
+
+struct raw_phase {
+    char *name, *op, *order, *keys, *arrivals;
+    int64_t connections, depth, threads, warm_up, length, timeout;
+    const struct wb_node *mix, *rate;
+};
+
+static const struct wb_field phase_fields[] = {
+    {"name", WB_F_NAME, true, offsetof(struct raw_phase, name), 0, 0, NULL, "a name"},
+    {"op", WB_F_TEXT, false, offsetof(struct raw_phase, op), 0, 0, NULL, "insert, get or set"},
+    {"mix", WB_F_NODE, false, offsetof(struct raw_phase, mix), 0, 0, NULL,
+     "shares such as {get: 80%, set: 20%}"},
+    {"order", WB_F_TEXT, false, offsetof(struct raw_phase, order), 0, 0, NULL, "sequential"},
+    {"keys", WB_F_TEXT, false, offsetof(struct raw_phase, keys), 0, 0, NULL, "uniform"},
+    {"connections", WB_F_INT, false, offsetof(struct raw_phase, connections), 1,
+     WB_LOAD_CONNECTIONS_MAX, NULL, "of all load workers together"},
+    {"depth", WB_F_INT, false, offsetof(struct raw_phase, depth), 1, WB_LOAD_DEPTH_MAX, NULL,
+     "most requests in flight on a connection"},
+    {"threads", WB_F_INT, false, offsetof(struct raw_phase, threads), 1, WB_LOAD_THREADS_MAX, NULL,
+     "threads of the load"},
+    {"rate", WB_F_NODE, false, offsetof(struct raw_phase, rate), 0, 0, NULL,
+     "max, 20k/s or 60% of calibrated"},
+    {"arrivals", WB_F_TEXT, false, offsetof(struct raw_phase, arrivals), 0, 0, NULL,
+     "poisson or constant"},
+    {"warm_up", WB_F_DURATION, false, offsetof(struct raw_phase, warm_up), 0, 3600e9, NULL,
+     "time before the measured window"},
+    {"for", WB_F_DURATION, false, offsetof(struct raw_phase, length), 100e6, 86400e9, NULL,
+     "length of the measured window, such as 60s"},
+    {"timeout", WB_F_DURATION, false, offsetof(struct raw_phase, timeout), 1e6, 600e9, NULL,
+     "age at which an operation counts as failed"},
+};
+
+static const char *const ops[] = {"insert", "get", "set", NULL};
+static const char *const ops_later[] = {"select", "update", "delete", "read",
+                                        "write",  "scan",   "append", NULL};
+static const char *const orders[] = {"sequential", NULL};
+static const char *const orders_later[] = {"random", NULL};
+static const char *const key_choices[] = {"uniform", "sequential", "zipf", "absent", NULL};
+static const char *const key_choices_later[] = {"hotspot", "latest", NULL};
+static const char *const arrival_laws[] = {"poisson", "constant", NULL};
+
+static void read_mix(struct wb_phase *ph, const struct wb_node *mix, struct wb_problems *p)
+{
+    static const char *const mixed[] = {"get", "set", NULL};
+    double sum = 0, get = 0;
+    bool bad = false;
+
+    if (mix->kind != WB_NODE_MAP || mix->n == 0) {
+        wb_problem(p, mix, "wrong-type", "mix must be a map such as {get: 80%%, set: 20%%}");
+        return;
+    }
+    for (size_t i = 0; i < mix->n; i++) {
+        const struct wb_node *n = mix->items[i];
+        struct wb_err err = WB_ERR_INIT;
+        double share = 0;
+
+        if (wb_word_now(n, "an operation of mix", n->key, mixed, ops_later, p) < 0)
+            bad = true;
+        else if (!n->text || wb_parse_percent(n->text, 0, 100, &share, &err) < 0) {
+            wb_problem(p, n, "bad-value", "%s must be a share such as 20%%", n->key);
+            bad = true;
+        }
+        sum += share;
+        if (strcmp(n->key, "get") == 0)
+            get = share;
+    }
+    if (!bad && (sum < 100 - 1e-6 || sum > 100 + 1e-6)) {
+        WB_AUTO_FREE char *got = wb_number_text(sum);
+
+        wb_problem(p, mix, "bad-value", "the shares of mix make %s%%, not 100%%", got);
+    }
+    ph->get_percent = get;
+}
+
+/* One rate: max, 20k/s or 60% of calibrated. */
+static void read_rate(struct wb_phase *ph, const struct wb_node *n, struct wb_problems *p)
+{
+    static const char suffix[] = " of calibrated";
+    struct wb_err err = WB_ERR_INIT;
+    size_t len;
+    int rc;
+
+    if (n->kind != WB_NODE_TEXT && n->kind != WB_NODE_NUMBER) {
+        wb_problem(p, n, "wrong-type",
+                   "rate must be max, a rate such as 20k/s, or such as "
+                   "'60%% of calibrated'");
+        return;
+    }
+    if (strcmp(n->text, "max") == 0)
+        return;
+    len = strlen(n->text);
+    if (len >= sizeof suffix && strcmp(n->text + len - (sizeof suffix - 1), suffix) == 0) {
+        WB_AUTO_FREE char *share = wb_strndup(n->text, len - (sizeof suffix - 1));
+
+        ph->pace = WB_PACE_CALIBRATED;
+        rc = wb_parse_percent(share, 1, 200, &ph->calibrated_percent, &err);
+    } else {
+        ph->pace = WB_PACE_RATE;
+        rc = wb_parse_rate(n->text, &ph->rate_per_s, &err);
+    }
+    if (rc < 0)
+        wb_problem(p, n, "bad-value",
+                   "rate is max, a rate such as 20k/s, or such as '60%% of calibrated': %s",
+                   err.root);
+}
+
+/* What a step of this rate is called: "10k", "2500", "60pct". No dot, it ends the name of a phase
+ * in the names of metrics; a rate with a fraction has its digits joined by '_'. */
+static char *step_name(const struct wb_phase *ph)
+{
+    double v = ph->rate_per_s;
+    WB_AUTO_FREE char *text = NULL;
+    char *dot;
+
+    if (ph->pace == WB_PACE_CALIBRATED)
+        text = wb_number_text(ph->calibrated_percent);
+    else if (v >= 1000 && fmod(v, 1000) == 0)
+        text = wb_number_text(v / 1000);
+    else
+        text = wb_number_text(v);
+    for (char *c = text; *c; c++) {
+        if (*c == '+')
+            *c = 'p';
+    }
+    dot = strchr(text, '.');
+    if (dot)
+        *dot = '_';
+    return wb_strf("%s@%s%s", ph->name, text,
+                   ph->pace == WB_PACE_CALIBRATED    ? "pct"
+                   : v >= 1000 && fmod(v, 1000) == 0 ? "k"
+                                                     : "");
+}
+
+/* A list of rates: the phase becomes one step for each, in their order. */
+static void read_steps(struct wb_setup *s, const struct wb_node *list, struct wb_problems *p)
+{
+    struct wb_phase whole = s->phases[--s->nphases];
+
+    if (list->n == 0)
+        wb_problem(p, list, "wrong-type", "a list of rates has at least one");
+    for (size_t i = 0; i < list->n; i++) {
+        size_t before = p->n + p->dropped;
+        struct wb_phase *ph;
+
+        wb_grow(&s->phases, &s->phases_cap, s->nphases + 1, sizeof *s->phases);
+        ph = &s->phases[s->nphases];
+        *ph = whole;
+        ph->pace = WB_PACE_MAX;
+        read_rate(ph, list->items[i], p);
+        if (ph->pace == WB_PACE_MAX && list->items[i]->text &&
+            strcmp(list->items[i]->text, "max") == 0)
+            wb_problem(p, list->items[i], "contradiction",
+                       "max is no step of a list of rates: write a phase of its own for it");
+        ph->steps_of = wb_strdup(whole.name);
+        ph->name = whole.name ? step_name(ph) : NULL;
+        ph->keys = wb_strdup(whole.keys);
+        ph->arrivals = wb_strdup(whole.arrivals);
+        for (size_t k = 0; ph->name && p->n + p->dropped == before && k < s->nphases; k++) {
+            if (s->phases[k].name && strcmp(s->phases[k].name, ph->name) == 0)
+                wb_problem(p, list->items[i], "duplicate", "the rate %s is in the list twice",
+                           list->items[i]->text);
+        }
+        s->nphases++;
+    }
+    free(whole.name);
+    free(whole.keys);
+    free(whole.arrivals);
+}
+
+/* Keys that mean nothing in this kind of phase: never ignored. */
+static void refuse_keys(const struct wb_node *n, const char *const *keys, const char *why,
+                        struct wb_problems *p)
+{
+    for (; *keys; keys++) {
+        const struct wb_node *k = wb_node_get(n, *keys);
+
+        if (k)
+            wb_problem(p, k, "contradiction", "%s has no meaning %s", *keys, why);
+    }
+}
+
+static void read_load(struct wb_phase *ph, const struct wb_node *n, const struct raw_phase *raw,
+                      struct wb_problems *p)
+{
+    static const char *const measured_only[] = {"mix",     "keys", "rate", "arrivals",
+                                                "warm_up", "for",  NULL};
+
+    ph->load_only = true;
+    if (!raw->order)
+        wb_problem_key(p, n, "order", "missing",
+                       "op insert is the data load and needs order: sequential");
+    else
+        (void)wb_word_now(wb_node_get(n, "order"), "order", raw->order, orders, orders_later, p);
+    refuse_keys(n, measured_only, "in the data load (op: insert)", p);
+}
+
+/* uniform, sequential, zipf or zipf:1.2, absent or absent:20%. */
+static void read_keys(const struct wb_phase *ph, const struct wb_node *n,
+                      const struct raw_phase *raw, struct wb_problems *p)
+{
+    const struct wb_node *at = wb_node_get(n, "keys");
+    const char *colon = raw->keys ? strchr(raw->keys, ':') : NULL;
+    WB_AUTO_FREE char *law =
+        colon ? wb_strndup(raw->keys, (size_t)(colon - raw->keys)) : wb_strdup(raw->keys);
+    struct wb_err err = WB_ERR_INIT;
+    double v = 0;
+    int w, rc = 0;
+
+    if (!law)
+        return;
+    w = wb_word_now(at, "keys", law, key_choices, key_choices_later, p);
+    if (w < 0)
+        return;
+    if (colon && strcmp(law, "zipf") == 0)
+        rc = wb_parse_real(colon + 1, 0.01, 10, &v, &err);
+    else if (colon && strcmp(law, "absent") == 0)
+        rc = wb_parse_percent(colon + 1, 0, 100, &v, &err);
+    else if (colon)
+        rc = wb_fail(&err, WB_INVALID, "only zipf and absent take a number");
+    if (rc < 0)
+        wb_problem(p, at, "bad-value", "keys is such as zipf:1.2 or absent:20%%: %s", err.root);
+    if (strcmp(law, "absent") == 0 && ph->get_percent < 100)
+        wb_problem(p, at, "contradiction",
+                   "keys: absent is for gets alone: a set would make the key, and then it is "
+                   "there");
+}
+
+static void read_measured(struct wb_phase *ph, const struct wb_node *n, const struct raw_phase *raw,
+                          struct wb_problems *p)
+{
+    static const char *const load_only[] = {"order", NULL}, *const open_only[] = {"arrivals", NULL};
+    static const char *const closed_only[] = {"depth", NULL};
+
+    ph->get_percent = raw->op && strcmp(raw->op, "get") == 0 ? 100 : 0;
+    if (raw->mix)
+        read_mix(ph, raw->mix, p);
+    if (raw->mix && raw->op)
+        wb_problem(p, raw->mix, "contradiction", "a phase has op or mix, not both");
+    if (!raw->mix && !wb_node_get(n, "op"))
+        wb_problem_key(p, n, "op", "missing", "phase needs op (insert, get or set) or mix");
+    read_keys(ph, n, raw, p);
+    if (raw->rate && raw->rate->kind == WB_NODE_LIST)
+        ph->pace = WB_PACE_RATE; /* what holds for one rate holds for a list of them */
+    else if (raw->rate)
+        read_rate(ph, raw->rate, p);
+    if (raw->arrivals)
+        (void)wb_word_now(wb_node_get(n, "arrivals"), "arrivals", raw->arrivals, arrival_laws, NULL,
+                          p);
+    if (!wb_node_get(n, "for"))
+        wb_problem_key(p, n, "for", "missing",
+                       "phase needs for: length of the measured window, such as 60s");
+    refuse_keys(n, load_only, "in a measured phase", p);
+    if (ph->pace == WB_PACE_MAX && (!raw->rate || raw->rate->text))
+        refuse_keys(n, open_only, "at rate: max, where every answer brings the next request", p);
+    if (ph->pace != WB_PACE_MAX)
+        refuse_keys(n, closed_only, "with a rate, where every request is sent when it is due", p);
+}
+
+static void check_name(const struct wb_setup *s, const struct wb_node *n, const char *name,
+                       struct wb_problems *p)
+{
+    if (!name)
+        return;
+    if (strchr(name, '.'))
+        wb_problem(p, wb_node_get(n, "name"), "bad-name",
+                   "the name of a phase has no dot: it starts the names of its metrics");
+    for (size_t i = 0; i < s->nphases; i++) {
+        const char *other = s->phases[i].steps_of ? s->phases[i].steps_of : s->phases[i].name;
+
+        if (!other || strcmp(other, name) != 0)
+            continue;
+        wb_problem(p, wb_node_get(n, "name"), "duplicate", "there are two phases named '%s'", name);
+        return;
+    }
+}
+
+void wb_study_phase(struct wb_setup *s, const struct wb_node *n, struct wb_problems *p)
+{
+    struct raw_phase raw = {
+        .connections = 1, .threads = 1, .warm_up = WB_SEC, .timeout = 5 * WB_SEC};
+    struct wb_phase *ph;
+
+    (void)wb_fields_read(n, "phase", phase_fields, WB_LEN(phase_fields), &raw, p);
+    check_name(s, n, raw.name, p);
+    wb_grow(&s->phases, &s->phases_cap, s->nphases + 1, sizeof *s->phases);
+    ph = &s->phases[s->nphases++];
+    *ph = (struct wb_phase){.name = raw.name,
+                            .connections = raw.connections,
+                            .depth = raw.depth,
+                            .threads = raw.threads,
+                            .timeout_ns = raw.timeout};
+    if (n->kind == WB_NODE_MAP &&
+        (!raw.op || wb_word_now(wb_node_get(n, "op"), "op", raw.op, ops, ops_later, p) >= 0)) {
+        if (raw.op && strcmp(raw.op, "insert") == 0)
+            read_load(ph, n, &raw, p);
+        else
+            read_measured(ph, n, &raw, p);
+    }
+    if (ph->depth == 0 && ph->pace == WB_PACE_MAX)
+        ph->depth = 1;
+    if (raw.threads > raw.connections)
+        wb_problem(p, wb_node_get(n, "threads"), "out-of-range",
+                   "%lld threads cannot share %lld connection%s", (long long)raw.threads,
+                   (long long)raw.connections, raw.connections == 1 ? "" : "s");
+    if (!ph->load_only) {
+        ph->keys = raw.keys ? WB_STEAL(raw.keys) : wb_strdup("uniform");
+        ph->warm_up_ns = raw.warm_up;
+        ph->for_ns = raw.length;
+    }
+    if (ph->pace != WB_PACE_MAX)
+        ph->arrivals = raw.arrivals ? WB_STEAL(raw.arrivals) : wb_strdup("poisson");
+    if (!ph->load_only && raw.rate && raw.rate->kind == WB_NODE_LIST)
+        read_steps(s, raw.rate, p);
+    free(raw.op);
+    free(raw.order);
+    free(raw.keys);
+    free(raw.arrivals);
+}

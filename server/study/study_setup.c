@@ -1,0 +1,129 @@
+#include "server/study/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/fields.h"
+
+#define MEMORY_DEFAULT (1LL << 30)
+#define MEMORY_MAX 0x1p50
+
+struct raw_setup {
+    char *topology, *network;
+    int share, limits, cpus;
+    int64_t cpus_per_instance, memory;
+    const struct wb_node *workload;
+};
+
+static const char *const share_words[] = {"host", "instance", NULL};
+static const char *const limits_words[] = {"same", "none", NULL};
+static const char *const cpus_words[] = {"shared", "disjoint", NULL};
+
+#define AT(m) offsetof(struct raw_setup, m)
+static const struct wb_field fields[] = {
+    {"topology", WB_F_TEXT, false, AT(topology), 0, 0, NULL, "one that the recipe offers: single"},
+    {"share", WB_F_WORD, false, AT(share), 0, 0, share_words,
+     "N instances get together what native x1 gets (host), or each that much (instance)"},
+    {"limits", WB_F_WORD, false, AT(limits), 0, 0, limits_words,
+     "instances run under the limits of their share (same) or under none"},
+    {"network", WB_F_TEXT, false, AT(network), 0, 0, NULL, "how containers are reached: host"},
+    {"cpus", WB_F_WORD, false, AT(cpus), 0, 0, cpus_words,
+     "instances share the database's CPUs, or get disjoint parts of them"},
+    {"cpus_per_instance", WB_F_INT, false, AT(cpus_per_instance), 1, 4096, NULL,
+     "with cpus: disjoint and share: instance"},
+    {"memory", WB_F_BYTES, false, AT(memory), 1 << 20, MEMORY_MAX, NULL,
+     "what native x1 gets, such as 1GiB"},
+    {"workload", WB_F_NODE, true, AT(workload), 0, 0, NULL, "{data, phases}"},
+};
+#undef AT
+
+bool wb_setup_key(const char *key)
+{
+    for (size_t i = 0; i < WB_LEN(fields); i++) {
+        if (strcmp(fields[i].key, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The word must be of the language; which of its words a recipe offers is the recipe's. */
+static void read_topology(struct wb_setup *s, const struct wb_node *n, const char *text,
+                          const struct wb_recipe *recipe, struct wb_problems *p)
+{
+    static const char *const now[] = {"single", "sharded", NULL};
+    static const char *const later[] = {"cluster", "replicated", NULL};
+
+    s->topology = wb_strdup(text ? text : "single");
+    if (!text || wb_word_now(n, "topology", text, now, later, p) < 0 || !recipe)
+        return;
+    for (size_t i = 0; i < recipe->topologies.n; i++) {
+        if (strcmp(recipe->topologies.v[i], text) == 0)
+            return;
+    }
+    WB_AUTO_FREE char *list = wb_word_list((const char *const *)recipe->topologies.v);
+
+    wb_problem(p, n, "unknown-value", "recipe %s has no topology '%s'; it has: %s", recipe->name,
+               text, list);
+}
+
+static void read_network(struct wb_setup *s, const struct wb_node *n, const char *text,
+                         struct wb_problems *p)
+{
+    int w = text ? wb_word_now(n, "network", text, wb_network_names, NULL, p) : 0;
+
+    s->network = w > 0 ? (enum wb_network)w : WB_NETWORK_HOST;
+}
+
+static void check_cpus(const struct wb_setup *s, const struct wb_node *n, struct wb_problems *p)
+{
+    if (s->cpus_per_instance == 0)
+        return;
+    if (s->cpus != WB_CPUS_DISJOINT)
+        wb_problem(p, n, "contradiction",
+                   "cpus_per_instance needs cpus: disjoint; with cpus: shared every instance may "
+                   "run on all CPUs of the database");
+    else if (s->share != WB_SHARE_INSTANCE)
+        wb_problem(p, n, "contradiction",
+                   "cpus_per_instance needs share: instance; with share: host the instances of an "
+                   "arm divide what native x1 gets");
+}
+
+void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, struct wb_setup *s,
+                   struct wb_problems *p)
+{
+    struct raw_setup raw = {.memory = MEMORY_DEFAULT};
+    /* The same map with only these keys; pointers of problems still lead through the tree. */
+    struct wb_node view = {.kind = WB_NODE_MAP, .line = tree->line};
+
+    view.items = wb_calloc(tree->n + 1, sizeof *view.items);
+    for (size_t i = 0; i < tree->n; i++) {
+        if (wb_setup_key(tree->items[i]->key))
+            view.items[view.n++] = tree->items[i];
+    }
+    (void)wb_fields_read(&view, "study", fields, WB_LEN(fields), &raw, p);
+    free(view.items);
+    *s = (struct wb_setup){.share = (enum wb_share)raw.share,
+                           .limits = (enum wb_same_limits)raw.limits,
+                           .cpus = (enum wb_cpu_use)raw.cpus,
+                           .cpus_per_instance = raw.cpus_per_instance,
+                           .memory_bytes = raw.memory};
+    read_topology(s, wb_node_get(tree, "topology"), raw.topology, recipe, p);
+    read_network(s, wb_node_get(tree, "network"), raw.network, p);
+    check_cpus(s, wb_node_get(tree, "cpus_per_instance"), p);
+    wb_study_workload(s, raw.workload, p);
+    free(raw.topology);
+    free(raw.network);
+}
+
+void wb_setup_release(struct wb_setup *s)
+{
+    for (size_t i = 0; i < s->nphases; i++) {
+        free(s->phases[i].name);
+        free(s->phases[i].steps_of);
+        free(s->phases[i].keys);
+        free(s->phases[i].arrivals);
+    }
+    free(s->phases);
+    free(s->topology);
+    *s = (struct wb_setup){0};
+}
