@@ -11,7 +11,7 @@
 
 #include "server/base/mem.h"
 
-#define GRID 16  /* values above 0 of each coefficient */
+#define GRID 20  /* values above 0 of each coefficient */
 #define STARTS 6 /* low places of the grid from which Newton starts */
 #define NEWTON_STEPS 200
 #define STEP_DONE 1e-15 /* relative to the coefficients */
@@ -26,7 +26,8 @@ struct problem {
     const double *n;
     double *y;
     size_t rows;
-    double unit, top, squares; /* top: largest n; squares: sum of y^2 */
+    double unit, squares; /* squares: sum of y^2 */
+    double low, top;      /* smallest n above 1, largest n */
 };
 
 static void problem_open(struct problem *p, const struct wb_usl_rows *d)
@@ -35,6 +36,8 @@ static void problem_open(struct problem *p, const struct wb_usl_rows *d)
     for (size_t i = 0; i < d->rows; i++) {
         p->unit = fmax(p->unit, d->x[i] / d->n[i]);
         p->top = fmax(p->top, d->n[i]);
+        if (p->low == 0 && d->n[i] > 1)
+            p->low = fmax(d->n[i], 1.5);
     }
     for (size_t i = 0; i < d->rows; i++) {
         p->y[i] = d->x[i] / p->unit;
@@ -215,10 +218,55 @@ static bool newton(const struct problem *p, struct wb_usl *u, bool sigma_free, b
 
 /* ---- where to look ---- */
 
-/* Value i of the grid: 0, then GRID steps over eight powers of ten around an effect of 1. */
-static double grid_value(size_t i, double unit)
+/* Value i of GRID even steps on the logarithm, from no effect anywhere to: all is lost to sigma; at
+ * the lowest n already, most is lost to kappa. */
+static double grid_value(size_t i, double lo, double hi)
 {
-    return i == 0 ? 0 : unit * pow(10, -4 + 8 * ((double)i - 1) / (GRID - 1));
+    return lo * pow(hi / lo, (double)i / (GRID - 1));
+}
+
+static double grid_sigma(const struct problem *p, size_t i)
+{
+    return grid_value(i, 1e-4 * sigma_unit(p), 0.99);
+}
+
+static double grid_kappa(const struct problem *p, size_t i)
+{
+    double hi = p->low > 0 ? 100 / (p->low * (p->low - 1)) : 10;
+
+    return grid_value(i, 1e-4 * kappa_unit(p), hi);
+}
+
+/* A start from the linear form: N / X = a + b (N - 1) + c N (N - 1), with weights that make its
+ * squares about those of X. Exact for exact rows. The coefficients that are not free stay. False
+ * when it gives none within the bounds. */
+static bool linear_start(const struct problem *p, bool sigma_free, bool kappa_free,
+                         struct wb_usl *u)
+{
+    const bool free_ones[COEFFICIENTS] = {true, sigma_free, kappa_free};
+    double fixed_sigma = sigma_free ? 0 : u->sigma, fixed_kappa = kappa_free ? 0 : u->kappa;
+    double found[COEFFICIENTS];
+    struct derivatives d = {.g = {0}};
+
+    for (size_t i = 0; i < p->rows; i++) {
+        double n = p->n[i], w = p->y[i] * p->y[i] / n;
+        double basis[COEFFICIENTS] = {w * slowdown(fixed_sigma, fixed_kappa, n), w * (n - 1),
+                                      w * n * (n - 1)};
+        for (int a = 0; a < COEFFICIENTS; a++) {
+            d.g[a] -= p->y[i] * basis[a]; /* w N / X is X */
+            for (int b = 0; b < COEFFICIENTS; b++)
+                d.h[a][b] += basis[a] * basis[b];
+        }
+    }
+    for (int a = 0; a < COEFFICIENTS; a++)
+        d.scale[a] = d.h[a][a] > 0 ? sqrt(d.h[a][a]) : 1;
+    if (!solve(&d, free_ones, 0, found) || !(found[LAMBDA] > 0))
+        return false;
+    if (sigma_free)
+        u->sigma = found[SIGMA] / found[LAMBDA];
+    if (kappa_free)
+        u->kappa = found[KAPPA] / found[LAMBDA];
+    return u->sigma >= 0 && u->sigma <= 1 && u->kappa >= 0;
 }
 
 static void keep_better(const struct problem *p, struct wb_usl *best, struct wb_usl u)
@@ -232,14 +280,18 @@ static void search_border(const struct problem *p, double fixed, bool sigma_free
                           struct wb_usl *best)
 {
     struct wb_usl low = {.rss = INFINITY};
+    struct wb_usl linear = {.sigma = fixed, .kappa = fixed};
 
-    for (size_t i = 1; i <= GRID; i++) {
-        double v = grid_value(i, sigma_free ? sigma_unit(p) : kappa_unit(p));
-        struct wb_usl u = {.sigma = sigma_free ? fmin(v, 0.99) : fixed,
-                           .kappa = sigma_free ? fixed : v};
+    for (size_t i = 0; i < GRID; i++) {
+        struct wb_usl u = {.sigma = sigma_free ? grid_sigma(p, i) : fixed,
+                           .kappa = sigma_free ? fixed : grid_kappa(p, i)};
         project(p, &u);
         if (u.rss < low.rss)
             low = u;
+    }
+    if (linear_start(p, sigma_free, !sigma_free, &linear)) {
+        (void)newton(p, &linear, sigma_free, !sigma_free);
+        keep_better(p, best, linear);
     }
     if (isinf(low.rss))
         return;
@@ -269,12 +321,17 @@ static int by_residual(const void *a, const void *b)
 static void search_inside(const struct problem *p, struct wb_usl *best)
 {
     struct wb_usl grid[GRID][GRID], low[GRID * GRID];
+    struct wb_usl linear = {.rss = INFINITY};
     size_t n = 0;
 
+    if (linear_start(p, true, true, &linear)) {
+        (void)newton(p, &linear, true, true);
+        keep_better(p, best, linear);
+    }
     for (size_t i = 0; i < GRID; i++) {
         for (size_t k = 0; k < GRID; k++) {
-            grid[i][k].sigma = fmin(grid_value(i + 1, sigma_unit(p)), 0.99);
-            grid[i][k].kappa = grid_value(k + 1, kappa_unit(p));
+            grid[i][k].sigma = grid_sigma(p, i);
+            grid[i][k].kappa = grid_kappa(p, k);
             project(p, &grid[i][k]);
         }
     }
