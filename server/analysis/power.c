@@ -13,7 +13,7 @@
 #define POWER_DEFAULT 0.8
 #define ROUNDS_MAX 1000
 #define DRAWN_MAX 40 /* values a side up to which power is drawn, and above calculated */
-#define DRAWS 40000
+#define DRAWS 20000
 #define DRAW_SEED 20150213u
 #define STEPS 4000 /* of an integral over 16 standard deviations */
 
