@@ -37,8 +37,8 @@ static char *const default_env[] = {
     (char[]){"LANG=C.UTF-8"}, (char[]){"HOME=/"}, NULL};
 
 /* In the child: only async-signal-safe calls, everything was prepared before. */
-static __attribute__((noreturn)) void become(const struct wb_child_spec *spec, char *const *env,
-                                             pid_t parent, const int theirs[4])
+static __attribute__((noreturn)) void become(const struct wb_child_spec *spec, pid_t parent,
+                                             const int theirs[4])
 {
     sigset_t none;
     int why;
@@ -58,7 +58,7 @@ static __attribute__((noreturn)) void become(const struct wb_child_spec *spec, c
     (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (spec->cwd && chdir(spec->cwd) < 0)
         goto failed;
-    (void)execvpe(spec->argv[0], spec->argv, env);
+    (void)execvpe(spec->argv[0], spec->argv, spec->env ? spec->env : default_env);
 failed:
     why = errno;
     if (write(theirs[3], &why, sizeof(why)) < 0)
@@ -66,27 +66,53 @@ failed:
     _exit(127);
 }
 
-/* The asked environment, and this process's WB_MARK. */
-static char **environment(const struct wb_child_spec *spec, struct wb_strv *l)
+/* A process that kills the group when its starter dies: the line between them is then closed. The
+ * starter says a byte when the child has ended. -1 when it could not be made: the child itself
+ * still dies with its starter. */
+static pid_t watch_over(pid_t group, int *line)
 {
-    const char *mark = getenv(WB_MARK);
+    int p[2];
+    char byte;
+    pid_t pid;
 
-    for (char *const *e = spec->env ? spec->env : default_env; *e; e++)
-        if (!mark || strncmp(*e, WB_MARK "=", sizeof(WB_MARK)) != 0)
-            wb_strv_add(l, *e);
-    if (mark)
-        wb_strv_addf(l, WB_MARK "=%s", mark);
-    return l->v;
+    *line = -1;
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -1;
+    pid = fork();
+    if (pid == 0) {
+        (void)setsid();
+        (void)prctl(PR_SET_NAME, "wb-watch");
+        (void)dup2(p[0], 0);
+        (void)close_range(1, ~0U, 0);
+        if (read(0, &byte, 1) == 0)
+            (void)kill(-group, SIGKILL);
+        _exit(0);
+    }
+    (void)close(p[0]);
+    if (pid > 0)
+        *line = p[1];
+    else
+        (void)close(p[1]);
+    return pid;
+}
+
+static void dismiss(pid_t watcher, int line)
+{
+    if (watcher < 0)
+        return;
+    if (write(line, "x", 1) < 0)
+        (void)kill(watcher, SIGKILL); /* it must not take the closed line for our death */
+    while (waitpid(watcher, NULL, 0) < 0 && errno == EINTR)
+        ;
+    (void)close(line);
 }
 
 static int start(const struct wb_child_spec *spec, struct pipes *p, pid_t *pid, struct wb_err *err)
 {
-    struct wb_strv env = {0};
     pid_t self = getpid();
     int in[2] = {-1, -1}, out[2] = {-1, -1}, er[2] = {-1, -1}, note[2] = {-1, -1};
     int theirs[4], rc = 0;
 
-    (void)environment(spec, &env);
     if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(er, O_CLOEXEC) < 0 ||
         pipe2(note, O_CLOEXEC) < 0) {
         rc = wb_fail_sys(err, errno, "cannot make pipes for %s", spec->argv[0]);
@@ -97,7 +123,7 @@ static int start(const struct wb_child_spec *spec, struct pipes *p, pid_t *pid, 
         theirs[3] = note[1];
         *pid = fork();
         if (*pid == 0)
-            become(spec, env.v, self, theirs);
+            become(spec, self, theirs);
         if (*pid < 0)
             rc = wb_fail_sys(err, errno, "cannot start %s", spec->argv[0]);
     }
@@ -105,7 +131,6 @@ static int start(const struct wb_child_spec *spec, struct pipes *p, pid_t *pid, 
     close_fd(&out[1]);
     close_fd(&er[1]);
     close_fd(&note[1]);
-    wb_strv_release(&env);
     *p = (struct pipes){.in = in[1], .out = out[0], .err = er[0], .note = note[0]};
     return rc;
 }
@@ -221,8 +246,8 @@ int wb_child_run(const struct wb_child_spec *spec, struct wb_child_result *res, 
     int64_t began = wb_now_ns(NULL), end = began + spec->limit_ns;
     struct pipes p = {-1, -1, -1, -1};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    pid_t pid = -1;
-    int why = 0, rc, reaped;
+    pid_t pid = -1, watcher;
+    int why = 0, rc, reaped, line;
 
     *res = (struct wb_child_result){.exit_code = -1,
                                     .out = WB_BUF_INIT(spec->out_max ? spec->out_max : OUT_MAX),
@@ -234,10 +259,12 @@ int wb_child_run(const struct wb_child_spec *spec, struct wb_child_result *res, 
             ;
         rc = wb_fail_sys(err, why, "cannot run %s", spec->argv[0]);
     } else if (rc == 0) {
+        watcher = watch_over(pid, &line);
         if (fcntl(p.in, F_SETFL, O_NONBLOCK) < 0 || !spec->input_len)
             close_fd(&p.in);
         rc = converse(spec, &p, res, end, err);
         reaped = reap(pid, spec, rc < 0, end, res, err);
+        dismiss(watcher, line);
         if (rc == 0)
             rc = reaped;
     }

@@ -1,8 +1,8 @@
 /*
  * The one way to run a short child process to its end: argv, no shell; environment explicit;
  * own process group, killed as a group at the time limit; stdout and stderr both drained and
- * capped. It dies with its starter, and everything it starts inherits the starter's WB_MARK, by
- * which the rest of its tree is found after a crash. For long-running work see job.h.
+ * capped. When the starter is killed, the child and its group die with it. For long-running work
+ * see job.h.
  */
 #ifndef WB_BASE_CHILD_H
 #define WB_BASE_CHILD_H
@@ -13,10 +13,6 @@
 #include "server/base/buf.h"
 #include "server/base/err.h"
 #include "server/base/mem.h"
-
-/* Environment variable "wb.owner=...;wb.campaign=...;wb.run=..." by which processes of ours are
- * known. A process that sets its own hands it on to its children. */
-#define WB_MARK "WB_MARK"
 
 struct wb_cancel; /* see cancel.h; may be NULL */
 
