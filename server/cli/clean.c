@@ -2,9 +2,21 @@
 #include <stdlib.h>
 
 #include "server/base/cancel.h"
+#include "server/base/clock.h"
 #include "server/cli/commands.h"
-#include "server/cli/places.h"
-#include "server/engine/engine.h"
+#include "server/cli/session.h"
+
+struct opts {
+    const char *owner;
+    int64_t wait_s;
+};
+static const struct wb_opt rows[] = {
+    {"owner", 0, WB_OPT_TEXT, offsetof(struct opts, owner), "ID", 0, 0,
+     "clean the host of another owner, whose store is no more"},
+    {"wait-for-host", 0, WB_OPT_INT, offsetof(struct opts, wait_s), "SECONDS", 0, 604800,
+     "wait this long while another uses this host"},
+    {0},
+};
 
 static int print(const struct wb_cli *cli, struct wb_clean_report *r)
 {
@@ -17,47 +29,46 @@ static int print(const struct wb_cli *cli, struct wb_clean_report *r)
         wb_json_set_int(j, "campaigns", (int64_t)r->campaigns);
         wb_json_set_int(j, "runs_recorded", (int64_t)r->runs);
         wb_json_set_int(j, "things_removed", (int64_t)r->things);
-        wb_json_set(j, "left", r->left);
+        wb_json_set(j, "left", wb_json_ref(r->left));
+        wb_json_set(j, "notes", wb_json_ref(r->notes));
         wb_cli_print_json(j);
         return rc;
     }
     wb_buf_addf(&b, "%zu interrupted campaigns closed, %zu attempts recorded, %zu things removed\n",
                 r->campaigns, r->runs, r->things);
+    for (size_t i = 0; i < wb_json_len(r->notes); i++)
+        wb_buf_addf(&b, "note: %s\n", wb_json_string(wb_json_at(r->notes, i)));
     for (size_t i = 0; i < wb_json_len(r->left); i++) {
         const wb_json *l = wb_json_at(r->left, i);
 
         wb_buf_addf(&b, "left: %s %s: %s\n", wb_json_str_or(l, "kind", ""),
                     wb_json_str_or(l, "id", ""), wb_json_str_or(l, "why", ""));
     }
-    wb_json_free(r->left);
     wb_cli_print(&b);
     return rc;
 }
 
 static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
-    struct wb_cancel *cancel = wb_cancel_new();
-    struct wb_places places = {0};
-    struct wb_store *store = NULL;
+    const struct opts *o = opts;
+    struct wb_session s = {0};
     struct wb_clean_report report = {0};
     struct wb_err err = WB_ERR_INIT;
-    int rc = wb_places_find(cli, &places, &err);
+    int rc = wb_session_open(cli, false, NULL, &s, &err);
 
-    if (rc == 0)
-        rc = wb_cancel_on_signals(cancel, &err);
-    if (rc == 0)
-        rc = wb_store_open(places.store, false, NULL, &store, &err);
-    if (rc == 0)
-        rc = wb_engine_clean(store, places.state, places.docker_socket, cancel, &report, &err);
-    if (rc < 0) {
-        wb_json_free(report.left);
-        rc = wb_cli_fail(cli, &err);
-    } else {
-        rc = print(cli, &report);
+    if (rc == 0) {
+        const struct wb_clean_spec spec = {.store = s.store,
+                                           .state_dir = s.places.state,
+                                           .docker_socket = s.places.docker_socket,
+                                           .owner = o->owner,
+                                           .cancel = s.cancel,
+                                           .wait_ns = o->wait_s * WB_SEC};
+
+        rc = wb_engine_clean(&spec, &report, &err);
     }
-    wb_store_close(store);
-    wb_places_release(&places);
-    wb_cancel_free(cancel);
+    rc = rc < 0 ? wb_cli_fail(cli, &err) : print(cli, &report);
+    wb_clean_report_release(&report);
+    wb_session_release(&s);
     return rc;
 }
 
@@ -66,6 +77,9 @@ const struct wb_command wb_cmd_clean = {
     .summary = "after a crash: remove what is left on this host",
     .help = "Looks at the ledgers of interrupted campaigns, the kernel and the container engine;\n"
             "removes only what carries this store's owner mark; records interrupted attempts.\n"
+            "A host in quarantine is given free again when nothing is left on it.\n"
             "Exit 16 when something could not be removed.\n",
+    .opts = rows,
+    .opts_size = sizeof(struct opts),
     .run = run,
 };

@@ -1,5 +1,6 @@
 #include "server/cli/progress.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,20 +15,27 @@
 struct wb_progress {
     int fd, width;
     bool fancy, open; /* open: the rewritten line has no end yet */
-    int64_t runs, rounds, index, round;
+    int64_t runs, rounds, arms, index, round;
+    int64_t begun; /* runs that this process began */
     bool calibrating;
     char *arm, *phase;
     double forecast_s, planned_s;
     int64_t began_ns, run_began_ns;
 };
 
+/* Nobody looks, or somebody has stopped looking (a halted terminal, a pager): not a reason to hold
+ * a campaign up. What cannot be written at once is not. */
 static void put(struct wb_progress *p, const char *text, size_t n)
 {
     while (n) {
-        ssize_t w = write(p->fd, text, n);
+        struct pollfd room = {.fd = p->fd, .events = POLLOUT};
+        ssize_t w;
 
+        if (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT))
+            return;
+        w = write(p->fd, text, n);
         if (w <= 0)
-            return; /* nobody looks: not a reason to stop a campaign */
+            return;
         text += w;
         n -= (size_t)w;
     }
@@ -56,10 +64,10 @@ static void rewrite(struct wb_progress *p, const struct wb_buf *b)
 /* Time left: what the finished runs took, or the forecast before there are any. */
 static void add_left(const struct wb_progress *p, struct wb_buf *b)
 {
-    double done = (double)(p->index - 1), all = (double)p->runs;
+    double done = (double)(p->begun - 1), all = (double)(p->runs - p->index + p->begun);
     double spent = (double)(wb_now_ns(NULL) - p->began_ns) / 1e9;
     double each = done > 0 ? (double)(p->run_began_ns - p->began_ns) / 1e9 / done
-                           : p->forecast_s / (all > 0 ? all : 1);
+                           : p->forecast_s / (double)(p->runs > 0 ? p->runs : 1);
     double left = each * all - spent;
 
     if (p->calibrating || p->began_ns == 0)
@@ -139,8 +147,9 @@ static void on_run_start(struct wb_progress *p, const wb_json *e)
         return;
     if (p->began_ns == 0)
         p->began_ns = p->run_began_ns;
-    p->index++;
+    p->begun++;
     p->round = wb_json_int_or(e, "round", 0);
+    p->index = (p->round - 1) * p->arms + wb_json_int_or(e, "position", 1);
 }
 
 static void add_metric(const wb_json *end, const char *which, struct wb_buf *b)
@@ -185,6 +194,7 @@ static void on_campaign(struct wb_progress *p, const wb_json *e)
 
     p->runs = wb_json_int_or(e, "runs", 0);
     p->rounds = wb_json_int_or(e, "rounds", 0);
+    p->arms = wb_json_int_or(e, "arms", 1);
     p->forecast_s = wb_json_real_or(e, "forecast_s", 0);
     wb_buf_addf(&b, "campaign %s: study %s, %lld arms x %lld rounds = %lld runs, about ",
                 wb_json_str_or(e, "campaign", ""), wb_json_str_or(e, "study", ""),

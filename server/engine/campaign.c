@@ -1,14 +1,24 @@
 #include "server/engine/campaign.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
+#include "server/base/job.h"
 
 #define DOC_MAX (8u << 20)
+#define EVENTS_MAX (64u << 20)
+#define RESERVE_BYTES (1 << 20)
+
+/* The lock's text: who holds it, so that no other process is ever taken for it. */
+#define HOLDER_FORMAT "process %d started at tick %llu of boot %s"
+#define HOLDER_SCAN "process %d started at tick %llu of boot %36s"
 
 struct wb_campaign_dir {
     char *id, *path;
@@ -53,9 +63,71 @@ static struct wb_campaign_dir *new_dir(const char *state_dir, const char *id)
 static int take_lock(struct wb_campaign_dir *c, struct wb_err *err)
 {
     WB_AUTO_FREE char *path = inside(c, "lock");
-    WB_AUTO_FREE char *who = wb_strf("process %d", (int)getpid());
+    WB_AUTO_FREE char *who = NULL;
+    char boot[37] = "";
+    int rc = wb_boot_id(boot, err);
 
-    return wb_lock_file(path, who, &c->lock, err);
+    who =
+        wb_strf(HOLDER_FORMAT, (int)getpid(), (unsigned long long)wb_process_ticks(getpid()), boot);
+    return rc < 0 ? rc : wb_lock_file(path, who, &c->lock, err);
+}
+
+int wb_campaign_look(const char *state_dir, const char *id, struct wb_campaign_holder *out,
+                     struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/campaigns/%s/lock", state_dir, id);
+    WB_AUTO_CLOSE int fd = -1;
+    struct wb_campaign_holder h = {0};
+    char text[256] = "";
+    unsigned long long ticks = 0;
+    int pid = 0;
+
+    if (!wb_safe_name(id))
+        return wb_fail(err, WB_NOT_FOUND, "there is no campaign '%s' in %s", id, state_dir);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return wb_fail(err, WB_NOT_FOUND, "there is no campaign '%s' in %s", id, state_dir);
+    if (fd < 0)
+        return wb_fail_sys(err, errno, "cannot open %s", path);
+    /* A shared lock, given back at once: it says only whether the other one is there. */
+    h.held = flock(fd, LOCK_SH | LOCK_NB) < 0;
+    if (h.held && pread(fd, text, sizeof(text) - 1, 0) > 0 &&
+        sscanf(text, HOLDER_SCAN, &pid, &ticks, h.boot) == 3) {
+        h.pid = (pid_t)pid;
+        h.ticks = ticks;
+    }
+    *out = h;
+    return 0;
+}
+
+/* Real blocks, so that they are there when they are given up; not every file system can tell. */
+int wb_campaign_keep_reserve(const struct wb_campaign_dir *c, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = inside(c, "reserve");
+    WB_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    int rc = fd < 0 ? errno : posix_fallocate(fd, 0, RESERVE_BYTES);
+
+    return rc && rc != EOPNOTSUPP ? wb_fail_sys(err, rc, "cannot reserve space in %s", path) : 0;
+}
+
+void wb_campaign_spend_reserve(struct wb_campaign_dir *c)
+{
+    WB_AUTO_FREE char *path = inside(c, "reserve");
+
+    (void)unlink(path); /* not there: spent already */
+}
+
+/* A file of lines whose last one has no end: its writer was killed or the disk was full. What is
+ * added must not become part of it. */
+static void mend_tail(const struct wb_campaign_dir *c, const char *name)
+{
+    WB_AUTO_FREE char *path = inside(c, name);
+    WB_AUTO_CLOSE int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    char last = '\n';
+
+    if (size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n' && write(fd, "\n", 1) < 0)
+        return; /* no room: nothing else can be added either */
 }
 
 int wb_campaign_create(const char *state_dir, const char *id, const wb_json *study,
@@ -75,6 +147,8 @@ int wb_campaign_create(const char *state_dir, const char *id, const wb_json *stu
     if (rc == 0)
         rc = take_lock(c, err);
     if (rc == 0)
+        rc = wb_campaign_keep_reserve(c, err);
+    if (rc == 0)
         rc = write_doc(c, "study.json", study, err);
     if (rc == 0)
         rc = write_doc(c, "plan.json", plan, err);
@@ -91,6 +165,29 @@ int wb_campaign_create(const char *state_dir, const char *id, const wb_json *stu
     return 0;
 }
 
+static int read_state(struct wb_campaign_dir *c, const char *path, struct wb_err *err)
+{
+    WB_AUTO_FREE char *aside = wb_strf("%s.damaged", path);
+    struct wb_err why = WB_ERR_INIT;
+
+    /* Killed before its first state was written: nothing outside was made either. */
+    if (!wb_path_exists(path)) {
+        c->state = wb_json_object();
+        return 0;
+    }
+    if (wb_json_read_file(path, DOC_MAX, &c->state, &why) == 0)
+        return 0;
+    if (why.sys) {
+        if (err)
+            *err = why;
+        return -why.code;
+    }
+    if (rename(path, aside) < 0)
+        return wb_fail_sys(err, errno, "cannot put the damaged %s aside", path);
+    c->state = wb_json_object();
+    return 0;
+}
+
 int wb_campaign_open(const char *state_dir, const char *id, struct wb_campaign_dir **out,
                      struct wb_err *err)
 {
@@ -103,11 +200,11 @@ int wb_campaign_open(const char *state_dir, const char *id, struct wb_campaign_d
         rc = wb_fail(err, WB_NOT_FOUND, "there is no campaign '%s' in %s", id, state_dir);
     if (rc == 0)
         rc = take_lock(c, err);
-    /* Killed before its first state was written: nothing outside was made either. */
-    if (rc == 0 && !wb_path_exists(path))
-        c->state = wb_json_object();
-    else if (rc == 0)
-        rc = wb_json_read_file(path, DOC_MAX, &c->state, err);
+    if (rc == 0) {
+        mend_tail(c, "ledger.ndjson");
+        mend_tail(c, "events.ndjson");
+        rc = read_state(c, path, err);
+    }
     if (rc == 0) {
         version = wb_json_int_or(c->state, "state_version", WB_STATE_VERSION);
         if (version > WB_STATE_VERSION)
@@ -169,6 +266,32 @@ int wb_campaign_save_state(struct wb_campaign_dir *c, struct wb_err *err)
     return write_doc(c, "state.json", c->state, err);
 }
 
+int wb_campaign_set_state(struct wb_campaign_dir *c, const char *state, bool clean,
+                          struct wb_err *err)
+{
+    wb_json_set_str(c->state, "state", state);
+    wb_json_set_bool(c->state, "clean", clean);
+    return wb_campaign_save_state(c, err);
+}
+
+int wb_campaign_read(const struct wb_campaign_dir *c, wb_json **study, wb_json **plan,
+                     struct wb_err *err)
+{
+    WB_AUTO_FREE char *study_path = inside(c, "study.json");
+    WB_AUTO_FREE char *plan_path = inside(c, "plan.json");
+    wb_json *s = NULL;
+    int rc = wb_json_read_file(study_path, DOC_MAX, &s, err);
+
+    if (rc == 0)
+        rc = wb_json_read_file(plan_path, DOC_MAX, plan, err);
+    if (rc < 0) {
+        wb_json_free(s);
+        return rc;
+    }
+    *study = s;
+    return 0;
+}
+
 void wb_campaign_listen(struct wb_campaign_dir *c, wb_event_fn fn, void *arg)
 {
     c->fn = fn;
@@ -190,6 +313,19 @@ static wb_json *stamped(const char *type, wb_json *fields)
     return e;
 }
 
+/* Takes the unfinished last line off a file. */
+static void cut_tail(const char *path)
+{
+    WB_AUTO_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    char c;
+
+    while (size > 0 && pread(fd, &c, 1, size - 1) == 1 && c != '\n')
+        size--;
+    if (fd >= 0 && ftruncate(fd, size) < 0)
+        return; /* it stays torn: readers skip it, and the next opener mends it */
+}
+
 /* One write(2) per line, so that a line is there whole or torn only at the very end. */
 static int append_line(const char *path, const wb_json *j, bool sync, struct wb_err *err)
 {
@@ -205,8 +341,11 @@ static int append_line(const char *path, const wb_json *j, bool sync, struct wb_
         WB_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
         if (fd < 0 || write(fd, b.data, b.len) != (ssize_t)b.len)
-            rc = wb_fail(err, WB_IO, "cannot append to %s", path);
+            rc = wb_fail_sys(err, errno, "cannot append to %s", path);
     }
+    /* A line of which only a part found room. */
+    if (rc < 0)
+        cut_tail(path);
     wb_buf_release(&b);
     return rc;
 }
@@ -236,6 +375,26 @@ wb_json *wb_campaign_take_events(struct wb_campaign_dir *c)
     wb_json *all = c->pending;
 
     c->pending = wb_json_array();
+    return all;
+}
+
+wb_json *wb_campaign_events_of(const struct wb_campaign_dir *c, const char *run)
+{
+    WB_AUTO_FREE char *path = inside(c, "events.ndjson");
+    WB_AUTO_FREE char *text = NULL;
+    wb_json *all = wb_json_array();
+    size_t len;
+
+    if (wb_file_read(path, EVENTS_MAX, &text, &len, NULL) < 0)
+        return all;
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        wb_json *e = NULL;
+
+        if (wb_json_parse(line, (size_t)(end - line), &e, NULL) == 0 &&
+            !strcmp(wb_json_str_or(e, "run", ""), run))
+            wb_json_push(all, wb_json_ref(e));
+        wb_json_free(e);
+    }
     return all;
 }
 

@@ -10,6 +10,7 @@
 #include "server/engine/probe.h"
 #include "server/engine/run.h"
 #include "server/engine/steps.h"
+#include "server/engine/undo.h"
 
 /* Planned ports lie apart from the defaults, so that a database that is already there is not met.
  */
@@ -34,6 +35,8 @@ void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struc
 
     wb_strv_add(env, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     wb_strv_add(env, "LANG=C.UTF-8");
+    wb_strv_addf(env, "WB_MARK=wb.owner=%s;wb.campaign=%s;wb.run=%s", r->e->form_env.owner,
+                 r->e->form_env.campaign, r->id);
     wb_strv_addf(env, "WB_RECIPE_DIR=%s", s->recipe->dir);
     wb_strv_addf(env, "WB_VERSION=%s", s->version->version);
     wb_strv_addf(env, "WB_PREFIX=%s", r->e->bits.prefix);
@@ -104,6 +107,19 @@ static int make_folders(struct wb_run *r, struct wb_instance *in)
             return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
     }
     return 0;
+}
+
+/* What `clean` needs to undo the instance if this engine does not live to do it. */
+static int save_undo(struct wb_run *r, const struct wb_instance *in)
+{
+    struct wb_strv env = {0};
+    struct wb_err err = WB_ERR_INIT;
+    int rc;
+
+    wb_run_step_env(r, in, &env);
+    rc = wb_undo_save(r->dir, in->index, r->e->study->recipe, env.v, &err);
+    wb_strv_release(&env);
+    return rc < 0 ? wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err) : 0;
 }
 
 static int configure(struct wb_run *r, struct wb_instance *in)
@@ -198,6 +214,14 @@ static int start(struct wb_run *r, struct wb_instance *in)
     return rc < 0 ? wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err) : 0;
 }
 
+/* Before it was ready it ended, and its port has a listener all the same: somebody else's. */
+static bool port_was_taken(const struct wb_instance *in)
+{
+    bool taken = false;
+
+    return in->start_ticks == 0 && wb_port_listening(in->port, &taken, NULL) == 0 && taken;
+}
+
 /* The database ended by itself: says how, and with what last words. */
 static int died(struct wb_run *r, struct wb_instance *in)
 {
@@ -212,7 +236,16 @@ static int died(struct wb_run *r, struct wb_instance *in)
         log.data[--log.len] = '\0';
     last = strrchr(wb_buf_str(&log), '\n');
     last = last ? last + 1 : wb_buf_str(&log);
-    if (st->oom_killed)
+    if (port_was_taken(in))
+        rc = wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
+                          "instance %d ended because port %d was taken by another program%s%s",
+                          in->index, in->port, *last ? ": " : "", last);
+    else if (st->state == WB_INSTANCE_GONE)
+        rc = wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
+                          "instance %d is gone without a word: its container or its supervisor was "
+                          "removed by something else",
+                          in->index);
+    else if (st->oom_killed)
         rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
                           "instance %d was killed for memory (limit %lld bytes)", in->index,
                           (long long)r->arm->parts[in->index].memory_bytes);
@@ -316,6 +349,14 @@ int wb_run_alive(struct wb_run *r)
     return 0;
 }
 
+int wb_run_look(struct wb_run *r)
+{
+    for (int i = 0; i < r->ninstances; i++)
+        if (look(r, &r->instances[i]) < 0)
+            return -WB_IO;
+    return 0;
+}
+
 int wb_run_deploy(struct wb_run *r)
 {
     const struct wb_recipe *recipe = r->e->study->recipe;
@@ -326,8 +367,8 @@ int wb_run_deploy(struct wb_run *r)
         struct wb_instance *in = &r->instances[i];
 
         in->index = i;
-        if (make_folders(r, in) < 0 || choose_port(r, in, next) < 0 || configure(r, in) < 0 ||
-            start(r, in) < 0)
+        if (make_folders(r, in) < 0 || choose_port(r, in, next) < 0 || save_undo(r, in) < 0 ||
+            configure(r, in) < 0 || start(r, in) < 0)
             return -WB_IO;
         next = in->port + 1;
     }

@@ -1,12 +1,16 @@
 #include "server/engine/engine.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
+#include "server/base/digest.h"
+#include "server/engine/clean.h"
 #include "server/engine/host.h"
+#include "server/engine/resume.h"
 #include "server/engine/run.h"
 
 #define DISK_MIN (256LL << 20)
@@ -17,7 +21,28 @@ static void note(void *arg, const char *text)
     wb_json *f = wb_json_object();
 
     wb_json_set_str(f, "text", text);
-    wb_campaign_event(e->dir, "note", f);
+    if (e->dir) {
+        wb_campaign_event(e->dir, "note", f);
+        return;
+    }
+    /* Before there is a campaign: only the listener hears of it. */
+    wb_json_set_str(f, "type", "note");
+    if (e->spec->listener)
+        e->spec->listener(e->spec->listener_arg, f);
+    wb_json_free(f);
+}
+
+static void notef(struct wb_engine *e, const char *fmt, ...) WB_PRINTF(2, 3);
+static void notef(struct wb_engine *e, const char *fmt, ...)
+{
+    va_list ap;
+    char *text;
+
+    va_start(ap, fmt);
+    text = wb_vstrf(fmt, ap);
+    va_end(ap);
+    note(e, text);
+    free(text);
 }
 
 static int make_campaign(struct wb_engine *e, struct wb_err *err)
@@ -39,6 +64,8 @@ static int make_campaign(struct wb_engine *e, struct wb_err *err)
     wb_json_set_str(state, "state", "running");
     wb_json_set_str(state, "store", wb_store_path(spec->store));
     wb_json_set_str(state, "owner", wb_store_controller(spec->store));
+    wb_json_set_str(state, "recipe_dir", e->study->recipe->dir);
+    wb_json_set(state, "programs", wb_json_copy(e->programs));
     wb_json_set(state, "identity", identity);
     rc = wb_campaign_create(spec->state_dir, e->plan->campaign, e->study->resolved, plan, state,
                             &e->dir, err);
@@ -76,10 +103,31 @@ static int prepare_forms(struct wb_engine *e, struct wb_err *err)
     return 0;
 }
 
+/* Digests of the programs that measure: a figure is also theirs. */
+static int add_programs(struct wb_engine *e, struct wb_err *err)
+{
+    const struct {
+        const char *name, *path;
+    } programs[] = {{"weighbridge", "/proc/self/exe"}, {"load", e->spec->load_program}};
+    int rc = 0;
+
+    e->programs = wb_json_object();
+    for (size_t i = 0; rc == 0 && i < WB_LEN(programs); i++) {
+        char hex[WB_SHA256_HEX] = "";
+
+        rc = wb_sha256_file(programs[i].path, hex, err);
+        wb_json_set_str(e->programs, programs[i].name, hex);
+    }
+    return rc;
+}
+
 static int read_facts(struct wb_engine *e, struct wb_err *err)
 {
     struct wb_host_facts host = {0};
     int rc = wb_environment_facts(&e->facts, err);
+
+    if (rc == 0)
+        rc = add_programs(e, err);
 
     if (rc == 0)
         rc = wb_host_facts_read(&host, err);
@@ -103,21 +151,108 @@ static int check_disk(const struct wb_engine *e, struct wb_err *err)
     return rc;
 }
 
-static int set_up(struct wb_engine *e, struct wb_err *err)
+/* What dead engines left goes before anything new comes; what cannot be removed, and what is
+ * another owner's, keeps this host from being used. */
+static int clear_host(struct wb_engine *e, struct wb_err *err)
+{
+    const struct wb_clean_spec spec = {.store = e->spec->store,
+                                       .state_dir = e->spec->state_dir,
+                                       .docker_socket = e->spec->docker_socket,
+                                       .cancel = e->spec->cancel};
+    struct wb_clean_report report;
+    int rc = wb_quarantine_check(WB_HOST_DIR, err);
+
+    if (rc < 0)
+        return rc;
+    rc = wb_clean_host(&spec, e->cgroups, &report, err);
+    if (rc == 0 && report.campaigns + report.runs + report.things)
+        notef(e,
+              "cleaned up after an engine that was killed: %zu campaigns closed, %zu attempts "
+              "recorded, %zu things removed",
+              report.campaigns, report.runs, report.things);
+    wb_clean_report_release(&report);
+    if (rc == 0)
+        rc = wb_quarantine_check(WB_HOST_DIR, err);
+    return rc < 0 ? rc : wb_clean_foreign(&spec, e->cgroups, err);
+}
+
+/* The campaign's folder again, with what its earlier engines found out. */
+static int open_campaign(struct wb_engine *e, struct wb_err *err)
+{
+    const wb_json *state, *had;
+    int rc = wb_campaign_open(e->spec->state_dir, e->plan->campaign, &e->dir, err);
+
+    if (rc < 0)
+        return rc;
+    wb_campaign_listen(e->dir, e->spec->listener, e->spec->listener_arg);
+    state = wb_campaign_state(e->dir);
+    had = wb_json_get(state, "programs");
+    e->resumed = true;
+    if (had && !wb_json_equal(had, e->programs)) {
+        if (!e->spec->accept_changes)
+            return wb_fail(err, WB_CONFLICT,
+                           "weighbridge or wb-load is another program than the one that began "
+                           "campaign %s: its rounds would not be comparable. Begin a new campaign, "
+                           "or resume with --accept-changes, which marks the runs to come",
+                           e->plan->campaign);
+        wb_json_set_bool(e->programs, "changed", true);
+        note(e, "the programs are others than those that began this campaign: the runs to come "
+                "are marked");
+    }
+    e->calibration = wb_json_copy(wb_json_get(state, "calibration"));
+    if (e->calibration)
+        e->calibrated_per_s = wb_json_real_or(e->calibration, "achieved_per_s", 0);
+    rc = wb_campaign_keep_reserve(e->dir, err);
+    return rc < 0 ? rc : wb_campaign_set_state(e->dir, "running", false, err);
+}
+
+/* The bits of a campaign are the same from its first to its last run. */
+static int same_bits(struct wb_engine *e, struct wb_err *err)
+{
+    wb_json *state = wb_campaign_state(e->dir);
+    const char *had = wb_json_str_or(state, "bits", NULL);
+
+    if (had && strcmp(had, e->bits_info.digest) != 0)
+        return wb_fail(err, WB_CONFLICT,
+                       "the installed files of %s %s are others (%.16s) than those that campaign "
+                       "%s began with (%.16s)",
+                       e->study->recipe->name, e->study->version->version, e->bits_info.digest,
+                       e->plan->campaign, had);
+    if (had)
+        return 0;
+    wb_json_set_str(state, "bits", e->bits_info.digest);
+    return wb_campaign_save_state(e->dir, err);
+}
+
+/* The host is ours, free of leftovers, and the campaign has its folder. */
+static int take_host(struct wb_engine *e, struct wb_err *err)
 {
     const struct wb_engine_spec *spec = e->spec;
-    WB_AUTO_FREE char *who = wb_strf("campaign %s (process %d)", e->plan->campaign, (int)getpid());
+    WB_AUTO_FREE char *who = wb_strf("campaign %s of the store %s (process %d)", e->plan->campaign,
+                                     wb_store_path(spec->store), (int)getpid());
+    struct wb_host_wait wait = {
+        .ns = spec->wait_ns, .cancel = spec->cancel, .note = note, .arg = e};
     int rc = check_disk(e, err);
 
-    e->cache_dir = wb_strf("%s/cache", spec->state_dir);
     if (rc == 0)
-        rc = wb_host_lock(who, &e->host_lock, err);
+        rc = wb_host_lock(WB_HOST_DIR, who, &wait, &e->host_lock, err);
     if (rc == 0)
         rc = wb_cgroup_fs_open("/sys/fs/cgroup", &e->cgroups, err);
     if (rc == 0)
+        rc = clear_host(e, err);
+    if (rc == 0)
         rc = read_facts(e, err);
     if (rc == 0)
-        rc = make_campaign(e, err);
+        rc = spec->resume ? open_campaign(e, err) : make_campaign(e, err);
+    return rc;
+}
+
+static int set_up(struct wb_engine *e, struct wb_err *err)
+{
+    const struct wb_engine_spec *spec = e->spec;
+    int rc = take_host(e, err);
+
+    e->cache_dir = wb_strf("%s/cache", spec->state_dir);
     if (rc == 0)
         rc = wb_host_pin(e->plan->placement.agent_cpus, err);
     if (rc == 0)
@@ -134,6 +269,8 @@ static int set_up(struct wb_engine *e, struct wb_err *err)
                                        .note_arg = e};
     rc = wb_bits_ensure(e->study->recipe, e->study->version, spec->state_dir, spec->cancel, note, e,
                         &e->bits_info, err);
+    if (rc == 0)
+        rc = same_bits(e, err);
     if (rc < 0)
         return rc;
     e->bits = (struct wb_bits){.recipe = e->study->recipe->name,
@@ -154,6 +291,7 @@ static void tell_campaign(struct wb_engine *e)
     wb_json_set_int(f, "rounds", e->plan->rounds);
     wb_json_set_int(f, "runs", (int64_t)e->plan->narms * e->plan->rounds);
     wb_json_set_real(f, "forecast_s", e->plan->forecast_s);
+    wb_json_set_bool(f, "resumed", e->resumed);
     wb_campaign_event(e->dir, "campaign.start", f);
 }
 
@@ -172,8 +310,10 @@ static int calibrate(struct wb_engine *e, struct wb_engine_result *res, struct w
     double achieved;
     int rc;
 
-    if (e->plan->calibration_arm < 0)
+    if (e->plan->calibration_arm < 0 || e->calibration)
         return 0;
+    if (wb_cancelled(e->spec->cancel))
+        return wb_fail(err, WB_CANCELLED, "cancelled");
     init_run(e, &r, e->plan->calibration_arm);
     r.calibrating = true;
     rc = wb_run_execute(&r, err);
@@ -201,25 +341,34 @@ static int calibrate(struct wb_engine *e, struct wb_engine_result *res, struct w
     return rc;
 }
 
-static int one_run(struct wb_engine *e, int round, int position, struct wb_engine_result *res,
-                   struct wb_err *err)
+static void count(const struct wb_engine *e, enum wb_outcome outcome, enum wb_validity validity,
+                  struct wb_engine_result *res)
+{
+    res->done++;
+    if (wb_outcome_exit(outcome) > wb_outcome_exit(res->worst))
+        res->worst = outcome;
+    if (wb_outcome_counts(outcome) &&
+        (validity == WB_VALID || (validity == WB_NOISY && e->study->accept_noisy)))
+        res->counted++;
+}
+
+static int one_run(struct wb_engine *e, int round, int attempt, int position,
+                   struct wb_engine_result *res, struct wb_err *err)
 {
     size_t at = (size_t)(round - 1) * e->plan->narms + (size_t)(position - 1);
     struct wb_run r;
     int rc;
 
+    /* Nothing begins any more once a cancel was seen. */
+    if (wb_cancelled(e->spec->cancel))
+        return wb_fail(err, WB_CANCELLED, "cancelled");
     init_run(e, &r, e->plan->order[at]);
     r.round = round;
+    r.attempt = attempt;
     r.position = position;
     rc = wb_run_execute(&r, err);
-    if (rc == 0) {
-        res->done++;
-        if (wb_outcome_exit(r.outcome) > wb_outcome_exit(res->worst))
-            res->worst = r.outcome;
-        if (wb_outcome_counts(r.outcome) &&
-            (r.validity == WB_VALID || (r.validity == WB_NOISY && e->study->accept_noisy)))
-            res->counted++;
-    }
+    if (rc == 0)
+        count(e, r.outcome, r.validity, res);
     if (!r.teardown_clean) {
         res->incomplete = true;
         if (rc == 0)
@@ -234,24 +383,48 @@ static int one_run(struct wb_engine *e, int round, int position, struct wb_engin
     return rc;
 }
 
+static int one_round(struct wb_engine *e, const struct wb_rounds *past, int round,
+                     struct wb_engine_result *res, struct wb_err *err)
+{
+    const struct wb_round *had = &past->v[round - 1];
+    int rc = 0;
+
+    if (had->finished)
+        return 0;
+    if (had->attempts >= WB_ATTEMPTS_MAX) {
+        notef(e, "round %d was interrupted in %d attempts: it is given up", round, had->attempts);
+        return 0;
+    }
+    if (had->attempts)
+        notef(e, "round %d was interrupted: it is repeated whole as attempt %d", round,
+              had->attempts + 1);
+    for (int pos = 1; rc == 0 && pos <= (int)e->plan->narms; pos++)
+        rc = one_run(e, round, had->attempts + 1, pos, res, err);
+    return rc;
+}
+
 static int rounds(struct wb_engine *e, struct wb_engine_result *res, struct wb_err *err)
 {
-    for (int round = 1; round <= e->plan->rounds; round++) {
-        for (int pos = 1; pos <= (int)e->plan->narms; pos++) {
-            int rc = one_run(e, round, pos, res, err);
+    struct wb_rounds past = {0};
+    bool first = true;
+    int rc = wb_rounds_read(e->plan, e->spec->store, &past, err);
 
-            if (rc < 0)
-                return rc;
-        }
+    /* Rounds that earlier engines of the campaign finished are part of its result. */
+    for (size_t i = 0; rc == 0 && i < past.nruns; i++)
+        count(e, past.runs[i].outcome, past.runs[i].validity, res);
+    for (int round = 1; rc == 0 && round <= e->plan->rounds; round++) {
+        size_t before = res->done;
+
+        rc = one_round(e, &past, round, res, err);
         /* What fails for every arm will fail again: stop after the first round of it. */
-        if (round == 1 && res->worst != WB_OUTCOME_OK && res->counted == 0 &&
-            !wb_outcome_counts(res->worst))
-            return wb_fail(err, WB_IO,
-                           "no run of the first round succeeded; the last outcome was "
-                           "%s",
-                           wb_outcome_name(res->worst));
+        if (rc == 0 && first && res->done > before && res->worst != WB_OUTCOME_OK &&
+            res->counted == 0 && !wb_outcome_counts(res->worst))
+            rc = wb_fail(err, WB_IO, "no run of the first round succeeded; the last outcome was %s",
+                         wb_outcome_name(res->worst));
+        first = first && res->done == before;
     }
-    return 0;
+    wb_rounds_release(&past);
+    return rc;
 }
 
 static void finish(struct wb_engine *e, const struct wb_engine_result *res, int rc)
@@ -261,9 +434,12 @@ static void finish(struct wb_engine *e, const struct wb_engine_result *res, int 
                         : rc == -WB_CANCELLED ? "cancelled"
                                               : "failed";
     wb_json *f = wb_json_object();
+    /* After a failure a run's folder may still be there, with an attempt to be recorded. */
+    bool clean = !res->incomplete && (rc == 0 || rc == -WB_CANCELLED);
 
-    wb_json_set_str(wb_campaign_state(e->dir), "state", state);
-    WB_IGNORE(wb_campaign_save_state(e->dir, NULL)); /* clean looks at the ledger all the same */
+    wb_campaign_spend_reserve(e->dir);
+    /* Not written: the engine then counts as killed, and clean looks at everything. */
+    WB_IGNORE(wb_campaign_set_state(e->dir, state, clean, NULL));
     wb_json_set_str(f, "campaign", e->plan->campaign);
     wb_json_set_str(f, "state", state);
     wb_json_set_int(f, "runs_done", (int64_t)res->done);
@@ -280,6 +456,7 @@ static void release(struct wb_engine *e)
     free(e->cache_dir);
     wb_bits_info_release(&e->bits_info);
     wb_json_free(e->facts);
+    wb_json_free(e->programs);
     wb_json_free(e->calibration);
     wb_campaign_close(e->dir);
     wb_cgroup_fs_free(e->cgroups);

@@ -19,32 +19,52 @@ struct wb_engine_spec {
     const struct wb_cancel *cancel;
     wb_event_fn listener; /* may be NULL */
     void *listener_arg;
+    int64_t wait_ns;     /* for a host that is busy; 0: refused at once */
+    bool resume;         /* go on with the campaign of the plan, see resume.h */
+    bool accept_changes; /* resume although programs are others than before: labelled */
 };
 
 struct wb_engine_result {
     enum wb_outcome worst;         /* the worst outcome of any run */
-    size_t planned, done, counted; /* runs: in the plan, recorded, usable by statistics */
+    size_t planned, done, counted; /* runs: in the plan, recorded, usable by statistics; those of
+                                      finished rounds before a resume are among them */
     bool incomplete;               /* something could not be removed: the host needs `clean` */
 };
 
+/* An interrupted round is repeated whole; this many attempts in all. */
+#define WB_ATTEMPTS_MAX 2
+
 /* Runs the whole campaign. Failed runs are results, not errors; an error means that the campaign
  * could not go on (a cancel is WB_CANCELLED after everything was cleaned up and recorded).
+ * What dead engines of the same owner left on the host is cleaned up first, and said; a host in
+ * quarantine, or with living leftovers of another owner, is refused.
  * result is filled also on error. */
 int wb_engine_run(const struct wb_engine_spec *spec, struct wb_engine_result *result,
                   struct wb_err *err) WB_MUST_CHECK;
 
+struct wb_clean_spec {
+    struct wb_store *store; /* takes the records of interrupted attempts */
+    const char *state_dir;
+    const char *docker_socket;
+    const char *owner; /* NULL: the store's controller. Another one: only the host is cleaned, its
+                          attempts stay in its own state */
+    const struct wb_cancel *cancel;
+    int64_t wait_ns; /* for a host that is busy */
+};
 /* What clean did. */
 struct wb_clean_report {
-    size_t campaigns, runs,
-        things;    /* interrupted campaigns closed, runs recorded, things removed */
-    wb_json *left; /* array of {kind, id, why} that could not be removed; owned */
+    size_t campaigns, runs, things; /* interrupted campaigns closed, attempts recorded, things
+                                       removed */
+    wb_json *left;                  /* array of {kind, id, why} that could not be removed; owned */
+    wb_json *notes;                 /* array of texts: what was seen and not touched; owned */
 };
 /* Removes whatever earlier engines of this owner left on this host: by their ledgers and by
  * looking at the kernel and the container engine. Interrupted attempts become records. Campaigns
  * whose engine lives, and things of other owners, are left alone. docker may be absent: then
- * only what is not a container is looked at, unless a ledger names one. */
-int wb_engine_clean(struct wb_store *store, const char *state_dir, const char *docker_socket,
-                    const struct wb_cancel *cancel, struct wb_clean_report *report,
+ * only what is not a container is looked at, unless a ledger or a quarantine names the form.
+ * Nothing left: the owner's quarantine of this host ends; something left: it begins. */
+int wb_engine_clean(const struct wb_clean_spec *spec, struct wb_clean_report *report,
                     struct wb_err *err) WB_MUST_CHECK;
+void wb_clean_report_release(struct wb_clean_report *r);
 
 #endif

@@ -8,6 +8,7 @@
 #include "server/record/summary.h"
 
 #define RECIPE_FILE_MAX (1u << 20)
+#define RUN_JSON_MAX (1u << 20)
 
 static void set_time(wb_json *o, const char *key, int64_t unix_ms)
 {
@@ -93,6 +94,7 @@ static wb_json *environment_json(const struct wb_run *r)
                      r->instances[i].probe ? wb_json_ref(r->instances[i].probe) : wb_json_null());
     wb_json_set(j, "probes", probes);
     wb_json_set_str(j, "weighbridge", WB_VERSION);
+    wb_json_set(j, "programs", wb_json_ref(r->e->programs));
     return j;
 }
 
@@ -267,24 +269,39 @@ int wb_run_record(struct wb_run *r, struct wb_err *err)
     return rc;
 }
 
+/* What is known of a campaign whose state was lost: the plan has most of it. */
+static wb_json *identity_of(const struct wb_campaign_dir *dir, const wb_json *plan)
+{
+    const wb_json *kept = wb_json_get(wb_campaign_state(dir), "identity");
+    const wb_json *recipe = wb_json_get(plan, "recipe");
+    wb_json *j, *host;
+
+    if (kept)
+        return wb_json_copy(kept);
+    j = wb_json_object();
+    host = wb_json_object();
+    wb_json_set_str(host, "name", "localhost");
+    wb_json_set_str(host, "class", wb_json_str_or(plan, "host_class", ""));
+    wb_json_set(j, "host", host);
+    wb_json_set_str(j, "study", wb_json_str_or(plan, "study", ""));
+    if (recipe)
+        wb_json_set(j, "recipe", wb_json_ref(recipe));
+    return j;
+}
+
 /* Everything of an interrupted attempt that can still be told. */
 static int fill_interrupted(struct wb_campaign_dir *dir, const char *run, const wb_json *mine,
                             struct wb_record *rec, struct wb_err *err)
 {
-    WB_AUTO_FREE char *plan_path = wb_strf("%s/plan.json", wb_campaign_path(dir));
-    WB_AUTO_FREE char *study_path = wb_strf("%s/study.json", wb_campaign_path(dir));
     const char *arm = wb_json_str_or(mine, "arm", "");
-    const wb_json *arms, *base;
-    int rc = wb_json_read_file(plan_path, 8u << 20, &rec->plan, err);
+    const wb_json *arms;
+    int rc = wb_campaign_read(dir, &rec->study, &rec->plan, err);
 
-    if (rc == 0)
-        rc = wb_json_read_file(study_path, 8u << 20, &rec->study, err);
     if (rc < 0)
         return rc;
-    base = wb_json_get(wb_campaign_state(dir), "identity");
     rec->run = wb_strdup(run);
     rec->started_ms = wb_json_int_or(mine, "started_ms", wb_now_unix_ms(NULL));
-    rec->summary = base ? wb_json_copy(base) : wb_json_object();
+    rec->summary = identity_of(dir, rec->plan);
     arms = wb_json_get(rec->plan, "arms");
     for (size_t i = 0; i < wb_json_len(arms); i++) {
         const wb_json *a = wb_json_at(arms, i);
@@ -300,8 +317,42 @@ static int fill_interrupted(struct wb_campaign_dir *dir, const char *run, const 
     rec->environment = wb_json_object();
     wb_json_set_int(rec->environment, "schema", 1);
     wb_json_set_str(rec->environment, "weighbridge", WB_VERSION);
-    rec->events = wb_json_array();
+    rec->events = wb_campaign_events_of(dir, run);
     return 0;
+}
+
+/* Outcome and reasons: those that were kept, else that the engine was interrupted, and where. */
+static void set_end(wb_json *s, const wb_json *mine, const wb_json *events)
+{
+    const char *kept = wb_json_str_or(mine, "outcome", NULL);
+    const wb_json *kept_reasons = wb_json_get(mine, "reasons");
+    const char *phase = NULL;
+    wb_json *reasons;
+
+    for (size_t i = 0; i < wb_json_len(events); i++)
+        phase = wb_json_str_or(wb_json_at(events, i), "phase", phase);
+    if (kept && kept_reasons) {
+        wb_json_set_str(s, "outcome", kept);
+        wb_json_set(s, "reasons", wb_json_copy(kept_reasons));
+        return;
+    }
+    reasons = wb_json_array();
+    wb_json_push(reasons, wb_json_str("the engine was interrupted during this attempt"));
+    if (phase) {
+        WB_AUTO_FREE char *text = wb_strf("the last phase that began was %s", phase);
+
+        wb_json_push(reasons, wb_json_str(text));
+    }
+    wb_json_set_str(s, "outcome", wb_outcome_name(WB_OUTCOME_HARNESS_ERROR));
+    wb_json_set(s, "reasons", reasons);
+    wb_json_set_bool(s, "interrupted", true);
+}
+
+static bool is_recorded(struct wb_store *store, const char *run)
+{
+    WB_AUTO_JSON wb_json *summary = NULL;
+
+    return wb_store_read(store, run, "summary", &summary, NULL) == 0;
 }
 
 int wb_record_interrupted(struct wb_store *store, struct wb_campaign_dir *dir, const char *run,
@@ -312,19 +363,20 @@ int wb_record_interrupted(struct wb_store *store, struct wb_campaign_dir *dir, c
     WB_AUTO_JSON wb_json *mine = NULL;
     struct wb_record rec = {0};
     int64_t now = wb_now_unix_ms(NULL);
-    wb_json *s, *reasons = wb_json_array();
+    wb_json *s;
     char commit[41];
-    int rc = wb_json_read_file(path, 65536, &mine, err);
+    int rc;
 
+    if (is_recorded(store, run))
+        return wb_fail(err, WB_CONFLICT, "run %s is recorded already", run);
+    rc = wb_json_read_file(path, RUN_JSON_MAX, &mine, err);
     if (rc == 0)
         rc = fill_interrupted(dir, run, mine, &rec, err);
     if (rc < 0) {
-        wb_json_free(reasons);
         wb_record_release(&rec);
         return rc;
     }
     s = rec.summary;
-    wb_json_push(reasons, wb_json_str("the engine was interrupted during this attempt"));
     wb_json_set_int(s, "schema", 1);
     wb_json_set_str(s, "id", run);
     wb_json_set_str(s, "campaign", wb_campaign_id(dir));
@@ -335,8 +387,7 @@ int wb_record_interrupted(struct wb_store *store, struct wb_campaign_dir *dir, c
     set_time(s, "started_at", rec.started_ms);
     set_time(s, "ended_at", now);
     wb_json_set_real(s, "seconds", (double)(now - rec.started_ms) / 1000);
-    wb_json_set_str(s, "outcome", wb_outcome_name(WB_OUTCOME_HARNESS_ERROR));
-    wb_json_set(s, "reasons", reasons);
+    set_end(s, mine, rec.events);
     wb_json_set_str(s, "validity", wb_validity_name(WB_UNVERIFIED));
     wb_json_set(s, "evidence", wb_json_array());
     wb_json_set_str(s, "teardown", teardown_clean ? "clean" : "incomplete");
@@ -344,6 +395,8 @@ int wb_record_interrupted(struct wb_store *store, struct wb_campaign_dir *dir, c
     wb_json_set(s, "metrics", wb_json_object());
     wb_json_set(s, "limits", wb_json_array());
     rc = wb_store_commit(store, &rec, commit, err);
+    if (rc == -WB_CONFLICT && !is_recorded(store, run) && err)
+        err->code = WB_UNAVAILABLE; /* another writer held the store too long */
     wb_record_release(&rec);
-    return rc;
+    return rc == -WB_CONFLICT && err ? -err->code : rc;
 }

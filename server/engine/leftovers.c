@@ -1,10 +1,12 @@
 #include "server/engine/leftovers.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/base/file.h"
+#include "server/base/job.h"
+#include "server/base/units.h"
+#include "server/engine/host.h"
 
 #define TCP_LISTEN 10 /* state 0A in /proc/net/tcp */
 
@@ -68,6 +70,32 @@ static void add_port(void *arg, int port)
     wb_strv_addf(arg, "port %d", port);
 }
 
+/* The run in "weighbridge/<run>-db0"; caller frees; NULL when there is none. */
+static char *run_of_group(const char *name)
+{
+    const char *at = strchr(name, '/'), *end = strrchr(name, '-');
+
+    return at && end && end > at + 1 ? wb_strndup(at + 1, (size_t)(end - at - 1)) : NULL;
+}
+
+void wb_owned_complete(struct wb_owned *o)
+{
+    WB_AUTO_FREE char *run = NULL;
+    WB_AUTO_JSON wb_json *mark = NULL;
+
+    if (o->owner || strcmp(o->kind, "group") != 0)
+        return;
+    run = run_of_group(o->id);
+    mark = run ? wb_run_marked(WB_HOST_DIR, run) : NULL;
+    if (!mark)
+        return;
+    free(o->run);
+    free(o->campaign);
+    o->owner = wb_strdup(wb_json_str_or(mark, "owner", NULL));
+    o->campaign = wb_strdup(wb_json_str_or(mark, "campaign", NULL));
+    o->run = WB_STEAL(run);
+}
+
 static int add_owned(const struct wb_form_env *env, const struct wb_form_ops *must,
                      struct wb_strv *l, struct wb_err *err)
 {
@@ -75,9 +103,11 @@ static int add_owned(const struct wb_form_env *env, const struct wb_form_ops *mu
         struct wb_owned_list owned = {0};
         int rc = wb_forms[i]->list_owned(env, &owned, err);
 
-        for (size_t k = 0; rc == 0 && k < owned.n; k++)
-            if (!owned.v[k].owner || !strcmp(owned.v[k].owner, env->owner))
+        for (size_t k = 0; rc == 0 && k < owned.n; k++) {
+            wb_owned_complete(&owned.v[k]);
+            if (owned.v[k].owner && !strcmp(owned.v[k].owner, env->owner))
                 wb_strv_addf(l, "%s %s", owned.v[k].kind, owned.v[k].id);
+        }
         wb_owned_release(&owned);
         if (rc < 0 && (wb_forms[i] == must || rc != -WB_UNAVAILABLE))
             return wb_wrap(err, "looking for what the %s form left", wb_forms[i]->name);
@@ -85,45 +115,128 @@ static int add_owned(const struct wb_form_env *env, const struct wb_form_ops *mu
     return 0;
 }
 
-/* Processes whose environment carries our owner's mark. */
-static int add_processes(const char *owner, struct wb_strv *l, struct wb_err *err)
+/* The value of key in a mark "k=v;k=v", "" when absent; caller frees. */
+static char *mark_part(const char *mark, const char *key)
 {
+    size_t n = strlen(key);
+
+    for (const char *p = mark; p; p = strchr(p, ';')) {
+        p += *p == ';';
+        if (!strncmp(p, key, n) && p[n] == '=')
+            return wb_strndup(p + n + 1, strcspn(p + n + 1, ";"));
+    }
+    return wb_strdup("");
+}
+
+int wb_marked_processes(const char *owner, struct wb_marked **out, size_t *n, struct wb_err *err)
+{
+    WB_AUTO_FREE char *want = wb_strf("WB_MARK=wb.owner=%s;", owner);
     struct wb_strv pids = {0};
-    WB_AUTO_FREE char *mark = wb_strf("WB_MARK=wb.owner=%s;", owner);
+    struct wb_marked *v = NULL;
+    size_t found = 0, cap = 0;
     int rc = wb_list_dir("/proc", &pids, err);
 
     for (size_t i = 0; rc == 0 && i < pids.n; i++) {
         WB_AUTO_FREE char *path = wb_strf("/proc/%s/environ", pids.v[i]);
         struct wb_buf b = WB_BUF_INIT(1u << 20);
+        const char *mark = NULL;
+        int64_t pid = 0;
 
-        if (!isdigit((unsigned char)pids.v[i][0]))
-            continue;
-        if (wb_file_read_small(path, &b, NULL) == 0) /* gone meanwhile, or a kernel thread */
-            for (size_t at = 0; at < b.len; at += strlen(b.data + at) + 1)
-                if (!strncmp(b.data + at, mark, strlen(mark)))
-                    wb_strv_addf(l, "process %s", pids.v[i]);
+        /* Not a process, gone meanwhile, or a kernel thread. */
+        if (wb_parse_int(pids.v[i], 1, INT32_MAX, &pid, NULL) < 0 ||
+            wb_file_read_small(path, &b, NULL) < 0)
+            wb_buf_clear(&b);
+        for (size_t at = 0; at < b.len && !mark; at += strlen(b.data + at) + 1)
+            if (!strncmp(b.data + at, want, strlen(want)))
+                mark = b.data + at;
+        if (mark) {
+            wb_grow(&v, &cap, found + 1, sizeof(*v));
+            v[found++] = (struct wb_marked){.pid = (pid_t)pid,
+                                            .ticks = wb_process_ticks((pid_t)pid),
+                                            .campaign = mark_part(mark, "wb.campaign"),
+                                            .run = mark_part(mark, "wb.run")};
+        }
         wb_buf_release(&b);
     }
     wb_strv_release(&pids);
+    if (rc < 0)
+        return rc;
+    *out = v;
+    *n = found;
+    return 0;
+}
+
+void wb_marked_free(struct wb_marked *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(v[i].campaign);
+        free(v[i].run);
+    }
+    free(v);
+}
+
+static int add_processes(const char *owner, struct wb_strv *l, struct wb_err *err)
+{
+    struct wb_marked *v = NULL;
+    size_t n = 0;
+    int rc = wb_marked_processes(owner, &v, &n, err);
+
+    for (size_t i = 0; i < n; i++)
+        if (v[i].ticks) /* 0: it has ended meanwhile */
+            wb_strv_addf(l, "process %d", (int)v[i].pid);
+    wb_marked_free(v, n);
     return rc;
 }
 
-static int add_mounts(const char *below, struct wb_strv *l, struct wb_err *err)
+/* Blanks and the like stand as \\ooo in the kernel's list. */
+static char *unescape(const char *s, size_t n)
+{
+    struct wb_buf b = WB_BUF_INIT(65536);
+
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\' && i + 3 < n) {
+            wb_buf_addc(&b, (char)((s[i + 1] - '0') * 64 + (s[i + 2] - '0') * 8 + s[i + 3] - '0'));
+            i += 3;
+        } else {
+            wb_buf_addc(&b, s[i]);
+        }
+    }
+    return wb_buf_take(&b);
+}
+
+int wb_mounts_below(const char *below, struct wb_strv *out, struct wb_err *err)
 {
     struct wb_buf b = WB_BUF_INIT(16u << 20);
+    struct wb_strv found = {0};
     size_t n = strlen(below);
     int rc = wb_file_read_small("/proc/self/mounts", &b, err);
 
     for (const char *line = wb_buf_str(&b); rc == 0 && line && *line;) {
         const char *at = strchr(line, ' ');
+        WB_AUTO_FREE char *point = at ? unescape(at + 1, strcspn(at + 1, " ")) : NULL;
 
-        if (at && !strncmp(at + 1, below, n) && at[1 + n] == '/')
-            wb_strv_addf(l, "mount %.*s", (int)strcspn(at + 1, " "), at + 1);
+        if (point && !strncmp(point, below, n) && point[n] == '/')
+            wb_strv_add(&found, point);
         line = strchr(line, '\n');
         if (line)
             line++;
     }
+    /* The kernel lists them in the order in which they were mounted. */
+    for (size_t i = found.n; i > 0; i--)
+        wb_strv_add(out, found.v[i - 1]);
+    wb_strv_release(&found);
     wb_buf_release(&b);
+    return rc;
+}
+
+static int add_mounts(const char *below, struct wb_strv *l, struct wb_err *err)
+{
+    struct wb_strv points = {0};
+    int rc = below ? wb_mounts_below(below, &points, err) : 0;
+
+    for (size_t i = 0; i < points.n; i++)
+        wb_strv_addf(l, "mount %s", points.v[i]);
+    wb_strv_release(&points);
     return rc;
 }
 

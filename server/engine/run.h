@@ -33,17 +33,19 @@ struct wb_engine {
     struct wb_form_prepared forms[WB_FORMS_MAX];
     size_t nforms;
     wb_json *facts;          /* of the host */
+    wb_json *programs;       /* digests of those that measure */
     double calibrated_per_s; /* 0: not calibrated */
     wb_json *calibration;    /* {arm, run, achieved_per_s} or NULL */
     char *cache_dir;
     int host_lock;
+    bool resumed; /* not the first engine of this campaign */
 };
 
 struct wb_instance {
     int index, port;
     char *dir, *name; /* folder; container or control group */
     struct wb_paths paths;
-    bool in_ledger, started;
+    bool in_ledger, started, gone; /* gone: destroyed at teardown */
     struct wb_instance_status status;
     uint64_t start_ticks; /* of the database process */
     wb_json *probe;       /* what the probe step said, or NULL */
@@ -62,6 +64,7 @@ struct wb_run {
     enum wb_validity validity;
     bool teardown_clean;
     wb_json *reasons;   /* texts */
+    wb_json *left;      /* texts: what teardown could not do or remove */
     wb_json *phases;    /* result.phases */
     wb_json *windows;   /* input of the validity judge */
     wb_json *placement; /* as the kernel said */
@@ -77,7 +80,9 @@ struct wb_run {
 };
 
 /* Notes the first outcome that is not ok, with its reason; later ones only add reasons. Returns
- * the negative code of err, or -WB_IO. A cancel always becomes `cancelled`. */
+ * the negative code of err, or -WB_IO. A cancel always becomes `cancelled`. What fails on a full
+ * disk fails because of that: then a failure of database or harness is one of the infrastructure.
+ */
 int wb_run_fail(struct wb_run *r, enum wb_outcome o, const struct wb_err *err);
 int wb_run_failf(struct wb_run *r, enum wb_outcome o, const char *fmt, ...) WB_PRINTF(3, 4);
 /* Event "run.phase", and the time the last one took. */
@@ -91,6 +96,8 @@ int wb_run_deploy(struct wb_run *r) WB_MUST_CHECK;
 void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struct wb_strv *env);
 /* Whether the instance's process is still the one that was started; notes sut-error if not. */
 int wb_run_alive(struct wb_run *r) WB_MUST_CHECK;
+/* The same, asking the form (a container engine) whatever the kernel says. */
+int wb_run_look(struct wb_run *r) WB_MUST_CHECK;
 
 /* place.c: placement and limits of a group and process as the kernel says, against the plan.
  * Adds what was seen to `seen` (object). WB_CONFLICT with the numbers when they differ. */
@@ -119,7 +126,11 @@ void wb_run_teardown(struct wb_run *r);
 
 /* finish.c: validity, summary, commit. Not for a calibration pass. */
 int wb_run_record(struct wb_run *r, struct wb_err *err) WB_MUST_CHECK;
-/* Record of an attempt that an interrupted engine left behind: from its run.json. */
+/* For a run that could not be recorded: keeps its outcome and reasons in run.json, so that `clean`
+ * can make the record once the store takes it. */
+void wb_run_keep(struct wb_run *r, const struct wb_err *why);
+/* Record of an attempt that an interrupted engine left behind: from its run.json. WB_CONFLICT: it
+ * is recorded already. */
 int wb_record_interrupted(struct wb_store *store, struct wb_campaign_dir *dir, const char *run,
                           bool teardown_clean, struct wb_err *err) WB_MUST_CHECK;
 

@@ -4,6 +4,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
+#include "server/engine/host.h"
 #include "server/engine/leftovers.h"
 #include "server/engine/run.h"
 #include "server/engine/steps.h"
@@ -22,6 +23,7 @@ static void complain(struct wb_run *r, const char *what, const struct wb_err *er
 
     r->teardown_clean = false;
     wb_json_push(r->reasons, wb_json_str(all));
+    wb_json_push(r->left, wb_json_str(all + strlen("teardown: ")));
 }
 
 /* One of stop, clean, unmount, wipe. A recipe's orderly stop may fail without harm: what counts
@@ -87,9 +89,40 @@ static void end_instance(struct wb_run *r, struct wb_instance *in)
     if (in->in_ledger) {
         if (r->form->ops->destroy(&r->e->form_env, in->name, in->dir, &err) < 0)
             complain(r, in->name, &err);
-        else if (wb_ledger_gone(r->e->dir, in->name, &err) < 0)
-            complain(r, "ledger", &err);
+        else
+            in->gone = true;
     }
+}
+
+/* Crosses out what was removed. An entry that cannot be (a full disk) only makes `clean` look once
+ * more. */
+static void cross_out(struct wb_run *r)
+{
+    for (int i = 0; i < r->ninstances; i++)
+        if (r->instances[i].gone)
+            WB_IGNORE(wb_ledger_gone(r->e->dir, r->instances[i].name, NULL));
+}
+
+/* Nobody uses this host before what is left was looked at. */
+static void quarantine(struct wb_run *r)
+{
+    WB_AUTO_JSON wb_json *q = wb_json_object();
+    struct wb_buf now = WB_BUF_INIT(64);
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *forms = wb_json_array();
+
+    wb_format_time(wb_now_unix_ms(NULL), &now);
+    wb_json_push(forms, wb_json_str(r->form->ops->name));
+    wb_json_set_str(q, "owner", r->e->form_env.owner);
+    wb_json_set_str(q, "store", wb_store_path(r->e->spec->store));
+    wb_json_set_str(q, "campaign", r->e->form_env.campaign);
+    wb_json_set_str(q, "run", r->id);
+    wb_json_set_str(q, "since", wb_buf_str(&now));
+    wb_json_set(q, "forms", forms);
+    wb_json_set(q, "left", wb_json_ref(r->left));
+    wb_buf_release(&now);
+    if (wb_quarantine_set(WB_HOST_DIR, q, &err) < 0)
+        complain(r, "quarantine", &err);
 }
 
 /* Looks at the kernel and the container engine until nothing new is there, for a bounded time. */
@@ -140,4 +173,9 @@ void wb_run_teardown(struct wb_run *r)
             if (r->instances[i].dir && wb_remove_tree(r->instances[i].dir, &err) < 0)
                 complain(r, "folder", &err);
     }
+    cross_out(r);
+    if (!r->teardown_clean)
+        quarantine(r);
+    else if (wb_run_unmark(WB_HOST_DIR, r->id, &err) < 0)
+        complain(r, "mark", &err);
 }

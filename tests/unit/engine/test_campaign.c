@@ -5,10 +5,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "server/base/file.h"
+#include "server/base/job.h"
 #include "server/engine/campaign.h"
 #include "server/engine/leftovers.h"
 
@@ -122,6 +128,124 @@ static void test_ledger(void **state)
     wb_campaign_close(c);
 }
 
+/* What is added after a torn line must not become part of it: a thing in no ledger is a leak. */
+static void test_torn_ledger_goes_on(void **state)
+{
+    struct wb_campaign_dir *c = make(*state, "cmp_torn");
+    WB_AUTO_FREE char *path = wb_strf("%s/ledger.ndjson", wb_campaign_path(c));
+    char names[2][2] = {"a", "b"};
+    struct wb_ledger_entry *open = NULL, a = entry(names[0]), b = entry(names[1]);
+    size_t n;
+
+    assert_int_equal(wb_ledger_make(c, &a, NULL), 0);
+    assert_int_equal(wb_file_append(path, "{\"op\":\"make\",\"na", 16, NULL), 0);
+    wb_campaign_close(c);
+    assert_int_equal(wb_campaign_open(*state, "cmp_torn", &c, NULL), 0);
+    assert_int_equal(wb_ledger_make(c, &b, NULL), 0);
+    assert_int_equal(wb_ledger_open_entries(c, &open, &n, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_string_equal(open[1].name, "b");
+    wb_ledger_free(open, n);
+    wb_campaign_close(c);
+}
+
+/* A full disk tears no line, and what was reserved lets the state be written. */
+static void test_full_disk(void **state)
+{
+    WB_AUTO_FREE char *mnt = wb_strf("%s/mnt", (char *)*state);
+    WB_AUTO_FREE char *hog = wb_strf("%s/hog", mnt);
+    struct wb_campaign_dir *c;
+    struct wb_ledger_entry *open_entries = NULL;
+    char zeros[4096] = {0}, names[2][2] = {"a", "b"};
+    struct wb_ledger_entry a = entry(names[0]), b = entry(names[1]);
+    struct wb_err err = WB_ERR_INIT;
+    size_t n;
+    int fd, rc, made = 0;
+
+    assert_int_equal(mkdir(mnt, 0755), 0);
+    if (mount("none", mnt, "tmpfs", 0, "size=2m") < 0)
+        skip();
+    c = make(mnt, "cmp_full");
+    assert_int_equal(wb_ledger_make(c, &a, NULL), 0);
+    fd = open(hog, O_WRONLY | O_CREAT, 0644);
+    while (write(fd, zeros, sizeof(zeros)) > 0)
+        ;
+    (void)close(fd);
+    while ((rc = wb_ledger_make(c, &b, &err)) == 0) /* what is left of its last page */
+        assert_true(++made < 1000);
+    assert_int_equal(err.sys, ENOSPC);
+    assert_true(wb_campaign_set_state(c, "failed", false, &err) < 0);
+    wb_campaign_spend_reserve(c);
+    assert_int_equal(wb_campaign_set_state(c, "failed", false, &err), 0);
+    assert_int_equal(wb_ledger_make(c, &b, &err), 0);
+    assert_int_equal(wb_ledger_open_entries(c, &open_entries, &n, NULL), 0);
+    assert_int_equal(n, made + 2);
+    wb_ledger_free(open_entries, n);
+    wb_campaign_close(c);
+    assert_int_equal(umount(mnt), 0);
+}
+
+static void test_holder(void **state)
+{
+    struct wb_campaign_dir *c = make(*state, "cmp_held");
+    struct wb_campaign_holder h;
+    struct wb_err err = WB_ERR_INIT;
+
+    assert_int_equal(wb_campaign_look(*state, "cmp_held", &h, &err), 0);
+    assert_true(h.held);
+    assert_int_equal(h.pid, getpid());
+    assert_true(wb_process_is(h.pid, h.ticks, h.boot));
+    wb_campaign_close(c);
+    assert_int_equal(wb_campaign_look(*state, "cmp_held", &h, &err), 0);
+    assert_false(h.held);
+    assert_int_equal(wb_campaign_look(*state, "cmp_other", &h, &err), -WB_NOT_FOUND);
+    assert_int_equal(wb_campaign_look(*state, "../x", &h, &err), -WB_NOT_FOUND);
+    /* Looking takes nothing away. */
+    assert_int_equal(wb_campaign_open(*state, "cmp_held", &c, &err), 0);
+    wb_campaign_close(c);
+}
+
+/* A state that is no JSON any more: the folder is used, what was in it is kept. */
+static void test_damaged_state(void **state)
+{
+    struct wb_campaign_dir *c = make(*state, "cmp_damaged");
+    WB_AUTO_FREE char *path = wb_strf("%s/state.json", wb_campaign_path(c));
+    WB_AUTO_FREE char *aside = wb_strf("%s.damaged", path);
+
+    wb_campaign_close(c);
+    assert_int_equal(wb_file_put(path, "{\"state\": \"run", 14, NULL), 0);
+    assert_int_equal(wb_campaign_open(*state, "cmp_damaged", &c, NULL), 0);
+    assert_string_equal(wb_json_str_or(wb_campaign_state(c), "state", "none"), "none");
+    assert_true(wb_path_exists(aside));
+    assert_int_equal(wb_campaign_set_state(c, "interrupted", true, NULL), 0);
+    wb_campaign_close(c);
+    assert_int_equal(wb_campaign_open(*state, "cmp_damaged", &c, NULL), 0);
+    assert_string_equal(wb_json_str_or(wb_campaign_state(c), "state", ""), "interrupted");
+    wb_campaign_close(c);
+}
+
+static wb_json *field(const char *run)
+{
+    wb_json *f = wb_json_object();
+
+    wb_json_set_str(f, "run", run);
+    return f;
+}
+
+static void test_events_of_a_run(void **state)
+{
+    struct wb_campaign_dir *c = make(*state, "cmp_of");
+    WB_AUTO_JSON wb_json *of = NULL;
+
+    wb_campaign_event(c, "one", field("run_a"));
+    wb_campaign_event(c, "two", field("run_b"));
+    wb_campaign_event(c, "three", field("run_a"));
+    of = wb_campaign_events_of(c, "run_a");
+    assert_int_equal(wb_json_len(of), 2);
+    assert_string_equal(wb_json_str_or(wb_json_at(of, 1), "type", ""), "three");
+    wb_campaign_close(c);
+}
+
 static void test_snapshot_difference(void **state)
 {
     WB_AUTO_JSON wb_json *before = NULL;
@@ -146,6 +270,11 @@ int main(void)
         cmocka_unit_test(test_lock_and_state),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_ledger),
+        cmocka_unit_test(test_torn_ledger_goes_on),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_holder),
+        cmocka_unit_test(test_damaged_state),
+        cmocka_unit_test(test_events_of_a_run),
         cmocka_unit_test(test_snapshot_difference),
     };
 
