@@ -1,12 +1,13 @@
 /*
- * The docker form: instances as containers of a Docker Engine on this host, on the host's
- * network, with the same limits, user, folders and bits as the native form.
+ * The docker form: instances as containers of a Docker Engine on this host, with the same limits,
+ * user, folders and bits as the native form, on the host's network or on one of the run's own.
  *
  * Operations that clean up or look (status, stop, logs, destroy, list_owned, reap) do not heed the
  * cancel token: after a cancel they are what is left to be done.
  */
 #include "provisioners/forms/docker_container.h"
 #include "provisioners/forms/docker_image.h"
+#include "provisioners/forms/docker_network.h"
 #include "provisioners/forms/form.h"
 #include "provisioners/forms/rootfs.h"
 
@@ -17,12 +18,15 @@
 
 #define SIGNAL_BASE 128 /* exit code of a program ended by signal n is 128 + n */
 #define SIGNAL_MOST 64
+#define GROUP_LIMIT_NS (10 * WB_SEC)
 
 static int docker_check(const struct wb_form_env *env, struct wb_err *err)
 {
     WB_AUTO_ENGINE struct wb_engine *e = NULL;
     int rc = wb_engine_open(env->docker_socket, &e, err);
 
+    if (rc == 0 && (env->networks & ~(1u << WB_NETWORK_HOST)))
+        rc = wb_docker_network_check(e, err);
     return rc < 0 ? rc : wb_rootfs_check(env->cache_dir, err);
 }
 
@@ -96,6 +100,40 @@ static char *docker_name_of(const char *run, int index)
     return wb_strf("wb-%s-db%d", run, index);
 }
 
+/* The parts of a name that docker_name_of made; false for any other. Caller frees *run. */
+static bool split_name(const char *name, char **run, int *index)
+{
+    const char *db = strstr(name, "-db");
+    char *end = NULL;
+
+    if (strncmp(name, "wb-", 3) != 0 || !db || db == name + 3)
+        return false;
+    *index = (int)strtol(db + 3, &end, 10);
+    if (end == db + 3 || *end)
+        return false;
+    *run = wb_strndup(name + 3, (size_t)(db - name - 3));
+    return true;
+}
+
+/* What an instance has beside its container: its port's proxy group, and with the last one of a run
+ * the run's network. `network` is the container's, NULL when it is not known any more. */
+static int remove_around(struct wb_engine *e, const struct wb_form_env *env, const char *name,
+                         const char *network, struct wb_err *err)
+{
+    WB_AUTO_FREE char *run = NULL;
+    int index = 0, rc = 0;
+
+    if (!split_name(name, &run, &index) || (network && strcmp(network, "host") == 0))
+        return 0;
+    if (env->cgroups) {
+        WB_AUTO_FREE char *group = wb_docker_proxy_group(run, index);
+
+        rc = wb_cgroup_destroy(env->cgroups, group, GROUP_LIMIT_NS, err);
+        wb_cgroup_remove_empty(env->cgroups, "weighbridge");
+    }
+    return rc < 0 ? rc : wb_docker_network_remove(e, env, run, err);
+}
+
 static int docker_start(const struct wb_form_env *env, const struct wb_instance_spec *spec,
                         struct wb_err *err)
 {
@@ -138,6 +176,20 @@ static void set_exit(const struct wb_container *c, struct wb_instance_status *ou
         out->exit_code = c->exit_code;
 }
 
+static void set_helper(const struct wb_form_env *env, const char *name,
+                       struct wb_instance_status *s)
+{
+    WB_AUTO_FREE char *run = NULL;
+    int index = 0;
+
+    if (!env->cgroups || !split_name(name, &run, &index))
+        return;
+    WB_AUTO_FREE char *group = wb_docker_proxy_group(run, index);
+
+    if (wb_cgroup_exists(env->cgroups, group) && strlen(group) < sizeof s->helper)
+        memcpy(s->helper, group, strlen(group) + 1);
+}
+
 static int docker_status(const struct wb_form_env *env, const char *name, const char *dir,
                          struct wb_instance_status *out, struct wb_err *err)
 {
@@ -161,6 +213,9 @@ static int docker_status(const struct wb_form_env *env, const char *name, const 
         if (c.pid > 0 && env->cgroups && wb_cgroup_of_pid(env->cgroups, c.pid, &group, NULL) == 0 &&
             strlen(group) < sizeof s.cgroup)
             memcpy(s.cgroup, group, strlen(group) + 1);
+        set_helper(env, name, &s);
+        if (strlen(c.address) < sizeof s.address)
+            memcpy(s.address, c.address, strlen(c.address) + 1);
     } else {
         set_exit(&c, &s);
     }
@@ -200,12 +255,17 @@ static int docker_destroy(const struct wb_form_env *env, const char *name, const
 {
     WB_AUTO_ENGINE struct wb_engine *e = NULL;
     struct wb_container c = {0};
+    WB_AUTO_FREE char *network = NULL;
     int rc = open_ours(env, name, &e, &c, err);
 
-    if (rc == 0)
+    if (rc == 0) {
+        network = WB_STEAL(c.network);
         rc = wb_container_remove(e, c.id, err);
+    }
     wb_container_release(&c);
-    return rc == -WB_NOT_FOUND ? 0 : rc;
+    if (rc < 0 && rc != -WB_NOT_FOUND)
+        return rc;
+    return remove_around(e, env, name, network, err);
 }
 
 /* The kinds of things an engine can hold for us, and how its lists look. */
@@ -283,19 +343,27 @@ static int reap_other(struct wb_engine *e, const char *before, const struct wb_o
     return rc == -WB_NOT_FOUND ? 0 : rc;
 }
 
-static int reap_container(struct wb_engine *e, const struct wb_owned *what, const char *owner,
-                          struct wb_err *err)
+static int reap_container(struct wb_engine *e, const struct wb_form_env *env,
+                          const struct wb_owned *what, const char *owner, struct wb_err *err)
 {
     struct wb_container c = {0};
+    WB_AUTO_FREE char *network = NULL;
     int rc = wb_container_inspect(e, what->id, &c, err);
 
     if (rc == 0 && !wb_container_ours(&c, owner))
         rc = wb_fail(err, WB_CONFLICT, "container %s is not ours (owner %s)", what->id,
                      c.owner ? c.owner : "none");
-    if (rc == 0)
+    if (rc == 0) {
+        network = WB_STEAL(c.network);
         rc = wb_container_remove(e, c.id, err);
+    }
     wb_container_release(&c);
-    return rc == -WB_NOT_FOUND ? 0 : rc;
+    if (rc < 0 && rc != -WB_NOT_FOUND)
+        return rc;
+    struct wb_form_env of_owner = *env; /* a reap may be for any owner */
+
+    of_owner.owner = owner;
+    return remove_around(e, &of_owner, what->id, network, err);
 }
 
 static int docker_reap(const struct wb_form_env *env, const struct wb_owned *what,
@@ -313,7 +381,7 @@ static int docker_reap(const struct wb_form_env *env, const struct wb_owned *wha
         int rc = wb_engine_open(env->docker_socket, &e, err);
         if (rc < 0)
             return rc;
-        return k == 0 ? reap_container(e, what, owner, err)
+        return k == 0 ? reap_container(e, env, what, owner, err)
                       : reap_other(e, kinds[k].remove, what, owner, err);
     }
     return wb_fail(err, WB_INVALID, "'%s' is nothing that the docker form makes", what->kind);
@@ -321,7 +389,7 @@ static int docker_reap(const struct wb_form_env *env, const struct wb_owned *wha
 
 const struct wb_form_ops wb_form_docker = {
     .name = "docker",
-    .summary = "containers of a Docker Engine on the host's network",
+    .summary = "containers of a Docker Engine on this host",
     .check = docker_check,
     .prepare = docker_prepare,
     .paths = docker_paths,

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "provisioners/forms/docker_image.h"
+#include "provisioners/forms/docker_limits.h"
+#include "provisioners/forms/docker_network.h"
 #include "provisioners/forms/docker_stream.h"
 #include "server/base/clock.h"
 
@@ -42,6 +44,20 @@ static char *label(const wb_json *inspect, const char *key)
         wb_json_str_or(wb_json_get(wb_json_get(inspect, "Config"), "Labels"), key, NULL));
 }
 
+/* On the host's network a container has no address of its own. */
+static char *address_of(const wb_json *inspect)
+{
+    const wb_json *nets = wb_json_path(inspect, "NetworkSettings.Networks");
+
+    for (void *it = wb_json_first(nets); it; it = wb_json_next(nets, it)) {
+        const char *a = wb_json_str_or(wb_json_iter_value(it), "IPAddress", "");
+
+        if (*a)
+            return wb_strdup(a);
+    }
+    return wb_strdup("");
+}
+
 int wb_container_inspect(struct wb_engine *e, const char *name, struct wb_container *out,
                          struct wb_err *err)
 {
@@ -70,6 +86,8 @@ int wb_container_inspect(struct wb_engine *e, const char *name, struct wb_contai
         .oom_killed = wb_json_bool_or(state, "OOMKilled", false),
         .exit_code = (int)wb_json_int_or(state, "ExitCode", -1),
         .pid = (pid_t)wb_json_int_or(state, "Pid", 0),
+        .network = wb_strdup(wb_json_str_or(wb_json_get(j, "HostConfig"), "NetworkMode", "")),
+        .address = address_of(j),
         .error = wb_strdup(wb_json_str_or(state, "Error", "")),
     };
     return 0;
@@ -82,6 +100,8 @@ void wb_container_release(struct wb_container *c)
     free(c->campaign);
     free(c->run);
     free(c->image);
+    free(c->network);
+    free(c->address);
     free(c->error);
     *c = (struct wb_container){0};
 }
@@ -123,13 +143,39 @@ static void add_limits(wb_json *host, const struct wb_limits *l)
         wb_json_set_int(host, "PidsLimit", l->pids);
 }
 
-static wb_json *host_config(const struct wb_instance_spec *spec)
+/* The run's own bridge, and the client port on the host's loopback where it is asked for. */
+static void add_network(wb_json *host, const struct wb_instance_spec *spec)
 {
+    WB_AUTO_FREE char *network = wb_docker_network_name(spec->run);
+    WB_AUTO_FREE char *inside = wb_strf("%d/tcp", spec->port);
+    WB_AUTO_FREE char *outside = wb_strf("%d", spec->port);
+    wb_json *ports, *list, *binding;
+
+    wb_json_set_str(host, "NetworkMode", spec->network == WB_NETWORK_HOST ? "host" : network);
+    if (spec->network != WB_NETWORK_PUBLISHED)
+        return;
+    ports = wb_json_object();
+    list = wb_json_array();
+    binding = wb_json_object();
+    wb_json_set_str(binding, "HostIp", "127.0.0.1");
+    wb_json_set_str(binding, "HostPort", outside);
+    wb_json_push(list, binding);
+    wb_json_set(ports, inside, list);
+    wb_json_set(host, "PortBindings", ports);
+}
+
+static wb_json *host_config(const struct wb_form_env *env, const struct wb_instance_spec *spec)
+{
+    const char *socket =
+        env->docker_socket && *env->docker_socket ? env->docker_socket : WB_ENGINE_SOCKET;
     wb_json *host = wb_json_object(), *mounts = wb_json_array(), *restart = wb_json_object(),
             *log = wb_json_object(), *sizes = wb_json_object();
+    wb_json *ulimits = wb_docker_ulimits(socket);
 
     add_limits(host, &spec->limits);
-    wb_json_set_str(host, "NetworkMode", "host");
+    if (ulimits)
+        wb_json_set(host, "Ulimits", ulimits);
+    add_network(host, spec);
     wb_json_set_str(host, "UsernsMode", "host"); /* else a remapped root cannot write its data */
     wb_json_set_str(restart, "Name", "no");
     wb_json_set(host, "RestartPolicy", restart);
@@ -174,7 +220,14 @@ wb_json *wb_container_body(const struct wb_form_env *env, const struct wb_instan
     /* The user that runs the program natively: the data folder is his. */
     wb_json_set_str(body, "User", user);
     wb_json_set(body, "Labels", labels);
-    wb_json_set(body, "HostConfig", host_config(spec));
+    if (spec->network == WB_NETWORK_PUBLISHED) {
+        WB_AUTO_FREE char *port = wb_strf("%d/tcp", spec->port);
+        wb_json *exposed = wb_json_object();
+
+        wb_json_set(exposed, port, wb_json_object());
+        wb_json_set(body, "ExposedPorts", exposed);
+    }
+    wb_json_set(body, "HostConfig", host_config(env, spec));
     return body;
 }
 
@@ -239,7 +292,10 @@ int wb_container_start(struct wb_engine *e, const struct wb_form_env *env, const
     WB_AUTO_JSON wb_json *body = wb_container_body(env, spec);
 
     err = err ? err : &local;
-    int rc = create(e, name, body, err);
+    int rc = spec->network == WB_NETWORK_HOST ? 0 : wb_docker_network_make(e, env, spec->run, err);
+    if (rc < 0)
+        return rc;
+    rc = create(e, name, body, err);
     if (rc == -WB_CONFLICT) {
         rc = free_name(e, env, name, spec->run, err);
         if (rc < 0)
@@ -248,8 +304,12 @@ int wb_container_start(struct wb_engine *e, const struct wb_form_env *env, const
     }
     if (rc == 0)
         rc = act(e, "POST", name, "/start", START_NS, err);
+    if (rc == 0 && spec->network == WB_NETWORK_PUBLISHED)
+        rc = wb_docker_proxy_place(env, spec, err);
     if (rc < 0) {
         rc = undo(e, env, name, spec->run, err);
+        if (spec->network != WB_NETWORK_HOST)
+            WB_IGNORE(wb_docker_network_remove(e, env, spec->run, NULL)); /* destroy tries again */
         wb_wrap(err, "starting container %s", name);
     }
     return rc;

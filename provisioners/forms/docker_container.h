@@ -14,7 +14,9 @@ struct wb_container {
     bool started; /* false: created only */
     int exit_code;
     pid_t pid;
-    char *error; /* the engine's reason why it did not start, "" without */
+    char *network; /* its network mode: "host", or a network's name */
+    char *address; /* on its first network; "" without */
+    char *error;   /* the engine's reason why it did not start, "" without */
 };
 
 /* What the engine says of a container by name or id. Absent: WB_NOT_FOUND. */

@@ -35,6 +35,7 @@ struct wb_form_env {
     const struct wb_cancel *cancel;
     const char *docker_socket;                 /* path of the Engine API's Unix socket */
     const char *cache_dir;                     /* base image and build contexts, by digest */
+    unsigned networks; /* bit 1 << enum wb_network of each that the campaign's arms use */
     void (*note)(void *arg, const char *text); /* progress for people; may be NULL */
     void *note_arg;
 };
@@ -63,7 +64,8 @@ struct wb_instance_spec {
         *argv; /* the recipe's start, with paths of this form already filled in; argv[0] absolute */
     char *const *env; /* NULL-ended, may be NULL */
     struct wb_limits limits;
-    int port;          /* planned client port */
+    int port;          /* planned client port: of the host, and the one the program listens on */
+    enum wb_network network; /* forms without a choice take HOST only */
     const char *image; /* what `prepare` gave, NULL for forms without */
 };
 
@@ -75,6 +77,8 @@ struct wb_instance_status {
     bool oom_killed;
     pid_t pid;        /* on the host, of the database process itself (0 unknown) */
     char cgroup[256]; /* relative name of its control group, "" unknown */
+    char helper[256]; /* group of a process that works for it, such as a port proxy; "" none */
+    char address[64]; /* where clients reach it; "" is the host's loopback */
 };
 
 /* One owned thing found on the host by looking at the kernel or the container engine. */

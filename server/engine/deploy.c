@@ -16,7 +16,8 @@
  */
 #define PORT_OFFSET 10000
 #define PORT_TRIES 200
-#define HOST "127.0.0.1"
+#define LOOPBACK "127.0.0.1"
+#define ANY_ADDRESS "0.0.0.0"
 #define READY_FIRST_PAUSE_NS (5 * WB_MS)
 #define READY_PAUSE_NS (100 * WB_MS)
 
@@ -40,8 +41,11 @@ void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struc
     wb_strv_addf(env, "WB_RECIPE_DIR=%s", s->recipe->dir);
     wb_strv_addf(env, "WB_VERSION=%s", s->version->version);
     wb_strv_addf(env, "WB_PREFIX=%s", r->e->bits.prefix);
-    wb_strv_addf(env, "WB_HOST=" HOST);
+    wb_strv_addf(env, "WB_HOST=%s", in->host[0] ? in->host : LOOPBACK);
     wb_strv_addf(env, "WB_PORT=%d", in->port);
+    /* Where the program itself listens: behind a network of its own, on all of its addresses. */
+    wb_strv_addf(env, "WB_IN_HOST=%s",
+                 r->arm->setup->network == WB_NETWORK_HOST ? LOOPBACK : ANY_ADDRESS);
     wb_strv_addf(env, "WB_INSTANCE=%d", in->index);
     wb_strv_addf(env, "WB_INSTANCES=%d", r->ninstances);
     wb_strv_addf(env, "WB_MEMORY_BYTES=%lld", (long long)r->arm->parts[in->index].memory_bytes);
@@ -192,6 +196,7 @@ static int start(struct wb_run *r, struct wb_instance *in)
                    .memory_bytes = r->arm->setup->limits == WB_LIMITS_SAME ? part->memory_bytes : 0,
                    .cpu_quota = part->cpu_quota},
         .port = in->port,
+        .network = r->arm->setup->network,
         .image = r->form->image,
     };
     int rc;
@@ -270,12 +275,28 @@ static int look(struct wb_run *r, struct wb_instance *in)
     return 0;
 }
 
+/* An instance with an address of its own is reached there. */
+static int find_address(struct wb_run *r, struct wb_instance *in)
+{
+    if (r->arm->setup->network != WB_NETWORK_ROUTED)
+        return 0;
+    if (look(r, in) < 0)
+        return -WB_IO;
+    if (!in->status.address[0])
+        return wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
+                            "instance %d has no address on the network of its run", in->index);
+    memcpy(in->host, in->status.address, sizeof(in->host));
+    return 0;
+}
+
 static int ready(struct wb_run *r, struct wb_instance *in)
 {
     int64_t limit = r->e->study->recipe->step_limit_ns[WB_STEP_READY];
     int64_t end = wb_now_ns(NULL) + limit, pause = READY_FIRST_PAUSE_NS;
     struct wb_err err = WB_ERR_INIT;
 
+    if (find_address(r, in) < 0)
+        return -WB_IO;
     for (;;) {
         WB_AUTO_JSON wb_json *out = NULL;
         int code, rc = step(r, in, WB_STEP_READY, &code, &out, &err);

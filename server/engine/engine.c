@@ -86,6 +86,8 @@ static const struct wb_form_prepared *prepared(const struct wb_engine *e,
 /* Every form of the plan can work here and has what its arms share. */
 static int prepare_forms(struct wb_engine *e, struct wb_err *err)
 {
+    for (size_t i = 0; i < e->plan->narms; i++)
+        e->form_env.networks |= 1u << e->plan->arms[i].setup->network;
     for (size_t i = 0; i < e->plan->narms; i++) {
         const struct wb_form_ops *ops = e->plan->arms[i].form.ops;
         struct wb_form_prepared *f = &e->forms[e->nforms];

@@ -160,6 +160,19 @@ int wb_place_check(const struct wb_cgroup_fs *fs, const struct wb_place_want *wa
     return rc == 0 ? check_threads(want, seen, err) : rc;
 }
 
+/* Where the process that works for an instance may run. */
+static wb_json *helper_json(const struct wb_run *r, const struct wb_instance *in)
+{
+    wb_json *j = wb_json_object();
+    struct wb_limits_seen l = {0};
+
+    wb_json_set_str(j, "group", in->status.helper);
+    if (wb_cgroup_limits(r->e->cgroups, in->status.helper, &l, NULL) == 0)
+        wb_json_set_str(j, "cpus", l.cpus);
+    wb_limits_seen_release(&l);
+    return j;
+}
+
 int wb_run_place(struct wb_run *r, const struct wb_instance *in, const char *phase,
                  struct wb_err *err)
 {
@@ -183,6 +196,8 @@ int wb_run_place(struct wb_run *r, const struct wb_instance *in, const char *pha
         rc = wb_fail(err, WB_NOT_FOUND, "its process or control group is not known");
     else
         rc = wb_place_check(r->e->cgroups, &want, seen, err);
+    if (in->status.helper[0])
+        wb_json_set(seen, "helper", helper_json(r, in));
     wb_json_push(r->placement, seen);
     return rc < 0 ? wb_wrap(err, "instance %d", in->index) : 0;
 }

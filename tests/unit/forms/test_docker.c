@@ -7,6 +7,8 @@
 
 #include "provisioners/forms/docker_api.h"
 #include "provisioners/forms/docker_container.h"
+#include "provisioners/forms/docker_limits.h"
+#include "provisioners/forms/docker_network.h"
 #include "provisioners/forms/form.h"
 #include "server/base/clock.h"
 #include "tests/support/fake_http.h"
@@ -20,7 +22,8 @@
 #define INSPECT(labels, state)                                                                 \
     FAKE(INSPECT_PATH,                                                                         \
          JSON("200 OK", "{\"Id\":\"" ID "\",\"Image\":\"sha256:1\",\"Config\":{\"Tty\":false," \
-                        "\"Labels\":{" labels "}},\"State\":{" state "}}"),                    \
+                        "\"Labels\":{" labels "}},\"HostConfig\":{\"NetworkMode\":\"host\"},"  \
+                        "\"State\":{" state "}}"),                                             \
          .end = FAKE_CLOSE)
 #define OURS "\"wb.owner\":\"me\",\"wb.run\":\"run_1\",\"wb.campaign\":\"c\""
 #define RUNNING "\"Status\":\"running\",\"Running\":true,\"Pid\":0"
@@ -31,6 +34,13 @@
 #define CREATED CREATE(JSON("201 Created", "{\"Id\":\"" ID "\",\"Warnings\":[]}"))
 #define START(reply) FAKE("POST /v1.41/containers/" NAME "/start", reply, .end = FAKE_CLOSE)
 #define DELETE(reply) FAKE("DELETE /v1.41/containers/" ID "?force=1&v=1 ", reply, .end = FAKE_CLOSE)
+#define NETWORK_PATH "/v1.41/networks/wb-run_1 "
+#define NO_NETWORK                                                                          \
+    FAKE("GET " NETWORK_PATH, JSON("404 Not Found", "{\"message\":\"network not found\"}"), \
+         .end = FAKE_CLOSE)
+#define NETWORK(labels)                                                                          \
+    FAKE("GET " NETWORK_PATH, JSON("200 OK", "{\"Name\":\"wb-run_1\",\"Labels\":{" labels "}}"), \
+         .end = FAKE_CLOSE)
 #define NO_CONTENT "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
 
 struct engine {
@@ -239,6 +249,15 @@ static void start_asks_for_exactly_this(void **state)
         geteuid(), getegid());
     const char *body = strstr(e.fake.requests[1], "\r\n\r\n") + 4;
     assert_int_equal(wb_json_parse(body, strlen(body), &sent, &e.err), 0);
+    /* The scripted engine is this process, which may give what it has itself. */
+    wb_json *host = wb_json_get(sent, "HostConfig");
+    const wb_json *nofile = wb_json_at(wb_json_get(host, "Ulimits"), 0);
+    struct rlimit own;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &own), 0);
+    assert_string_equal(wb_json_str_or(nofile, "Name", ""), "nofile");
+    assert_int_equal(wb_json_int_or(nofile, "Soft", -2), wb_limit_clamped(own.rlim_cur, -1));
+    assert_int_equal(wb_json_int_or(nofile, "Hard", -2), wb_limit_clamped(own.rlim_max, -1));
+    wb_json_del(host, "Ulimits");
     assert_int_equal(wb_json_parse(expected, strlen(expected), &right, &e.err), 0);
     if (!wb_json_equal(sent, right))
         fail_msg("sent: %s", body);
@@ -251,9 +270,9 @@ static void unlimited_instance_asks_for_no_limits(void **state)
 
     begin(&e, NULL, 0);
     WB_AUTO_JSON wb_json *body = wb_container_body(&e.env, &e.spec);
-    static const char *const absent[] = {"CpusetCpus", "CpusetMems", "Memory",    "MemorySwap",
-                                         "CpuPeriod",  "CpuQuota",   "PidsLimit", "Privileged",
-                                         "Ulimits",    "CapAdd"};
+    static const char *const absent[] = {"CpusetCpus", "CpusetMems",  "Memory",    "MemorySwap",
+                                         "CpuPeriod",  "CpuQuota",    "PidsLimit", "Privileged",
+                                         "CapAdd",     "PortBindings"};
     for (size_t i = 0; i < WB_LEN(absent); i++)
         assert_null(wb_json_get(wb_json_get(body, "HostConfig"), absent[i]));
     end(&e);
@@ -374,12 +393,13 @@ static void destroy_waits_until_it_is_gone(void **state)
 
 static void gone_or_foreign_needs_no_removal(void **state)
 {
-    static const struct fake_step gone[] = {PING, GONE};
-    static const struct fake_step foreign[] = {PING, INSPECT("", RUNNING)};
+    /* What its network was is not known then: the run's own is looked for. */
+    static const struct fake_step gone[] = {PING, GONE, NO_NETWORK};
+    static const struct fake_step foreign[] = {PING, INSPECT("", RUNNING), NO_NETWORK};
     struct engine e;
 
     for (int i = 0; i < 2; i++) {
-        begin(&e, i ? foreign : gone, 2);
+        begin(&e, i ? foreign : gone, 3);
         assert_int_equal(wb_form_docker.destroy(&e.env, NAME, "/x", &e.err), 0);
         end(&e);
         begin(&e, i ? foreign : gone, 2);
@@ -567,9 +587,175 @@ static void reap_looks_before_it_removes(void **state)
     }
 }
 
+/* ---- networks ---- */
+
+static void published_port_needs_a_network_of_the_run(void **state)
+{
+    static const struct fake_step steps[] = {PING, NO_NETWORK,
+                                             FAKE("POST /v1.41/networks/create ",
+                                                  JSON("201 Created", "{\"Id\":\"n\"}"),
+                                                  .end = FAKE_CLOSE),
+                                             CREATED, START(NO_CONTENT)};
+    struct engine e;
+
+    begin(&e, steps, WB_LEN(steps));
+    e.spec.network = WB_NETWORK_PUBLISHED;
+    e.spec.port = 16379;
+    assert_int_equal(wb_form_docker.start(&e.env, &e.spec, &e.err), 0);
+    fake_stop(&e.fake);
+    WB_AUTO_JSON wb_json *net = NULL;
+    WB_AUTO_JSON wb_json *body = NULL;
+    const char *text = strstr(e.fake.requests[2], "\r\n\r\n") + 4;
+    assert_int_equal(wb_json_parse(text, strlen(text), &net, &e.err), 0);
+    assert_string_equal(wb_json_str_or(net, "Name", ""), "wb-run_1");
+    assert_string_equal(wb_json_str_or(net, "Driver", ""), "bridge");
+    assert_string_equal(wb_json_str_or(wb_json_get(net, "Labels"), "wb.run", ""), "run_1");
+    assert_string_equal(wb_json_str_or(wb_json_get(net, "Labels"), "wb.owner", ""), "me");
+    text = strstr(e.fake.requests[3], "\r\n\r\n") + 4;
+    assert_int_equal(wb_json_parse(text, strlen(text), &body, &e.err), 0);
+    const wb_json *host = wb_json_get(body, "HostConfig");
+    const wb_json *port =
+        wb_json_at(wb_json_get(wb_json_get(host, "PortBindings"), "16379/tcp"), 0);
+    assert_string_equal(wb_json_str_or(host, "NetworkMode", ""), "wb-run_1");
+    assert_string_equal(wb_json_str_or(port, "HostIp", ""), "127.0.0.1");
+    assert_string_equal(wb_json_str_or(port, "HostPort", ""), "16379");
+    assert_non_null(wb_json_get(wb_json_get(body, "ExposedPorts"), "16379/tcp"));
+    fake_release(&e.fake);
+}
+
+static void routed_publishes_nothing(void **state)
+{
+    struct engine e;
+
+    begin(&e, NULL, 0);
+    e.spec.network = WB_NETWORK_ROUTED;
+    e.spec.port = 16379;
+    WB_AUTO_JSON wb_json *body = wb_container_body(&e.env, &e.spec);
+    const wb_json *host = wb_json_get(body, "HostConfig");
+    assert_string_equal(wb_json_str_or(host, "NetworkMode", ""), "wb-run_1");
+    assert_null(wb_json_get(host, "PortBindings"));
+    assert_null(wb_json_get(body, "ExposedPorts"));
+    end(&e);
+}
+
+static void network_of_a_stranger_is_a_conflict(void **state)
+{
+    static const struct fake_step steps[][2] = {
+        {PING, NETWORK("")},
+        {PING, NETWORK("\"wb.owner\":\"other\",\"wb.run\":\"run_1\"")},
+        {PING, NETWORK("\"wb.owner\":\"me\",\"wb.run\":\"run_2\"")},
+    };
+
+    for (size_t i = 0; i < WB_LEN(steps); i++) {
+        struct engine e;
+        begin(&e, steps[i], 2); /* nothing is made or removed */
+        e.spec.network = WB_NETWORK_ROUTED;
+        assert_int_equal(wb_form_docker.start(&e.env, &e.spec, &e.err), -WB_CONFLICT);
+        assert_non_null(strstr(e.err.root, "wb-run_1 is not of this run"));
+        end(&e);
+    }
+}
+
+#define ON_NETWORK                                                                            \
+    FAKE(INSPECT_PATH,                                                                        \
+         JSON("200 OK", "{\"Id\":\"" ID "\",\"Config\":{\"Labels\":{" OURS "}},"              \
+                        "\"HostConfig\":{\"NetworkMode\":\"wb-run_1\"},\"NetworkSettings\":{" \
+                        "\"Networks\":{\"wb-run_1\":{\"IPAddress\":\"172.17.0.2\"}}},"        \
+                        "\"State\":{" RUNNING "}}"),                                          \
+         .end = FAKE_CLOSE)
+#define DELETE_NETWORK(reply) FAKE("DELETE " NETWORK_PATH, reply, .end = FAKE_CLOSE)
+
+static void last_container_takes_the_network_along(void **state)
+{
+    static const struct fake_step last[] = {PING, ON_NETWORK,    DELETE(NO_CONTENT),
+                                            GONE, NETWORK(OURS), DELETE_NETWORK(NO_CONTENT)};
+    static const struct fake_step not_last[] = {
+        PING,
+        ON_NETWORK,
+        DELETE(NO_CONTENT),
+        GONE,
+        NETWORK(OURS),
+        DELETE_NETWORK(JSON("403 F",
+                            "{\"message\":\"error while removing network: network wb-run_1 "
+                            "id 1 has active endpoints\"}"))};
+    static const struct fake_step broken[] = {
+        PING, ON_NETWORK,    DELETE(NO_CONTENT),
+        GONE, NETWORK(OURS), DELETE_NETWORK(JSON("500 E", "{\"message\":\"device busy\"}"))};
+    struct engine e;
+
+    begin(&e, last, WB_LEN(last));
+    assert_int_equal(wb_form_docker.destroy(&e.env, NAME, "/x", &e.err), 0);
+    end(&e);
+    begin(&e, not_last, WB_LEN(not_last));
+    assert_int_equal(wb_form_docker.destroy(&e.env, NAME, "/x", &e.err), 0);
+    end(&e);
+    begin(&e, broken, WB_LEN(broken));
+    assert_int_equal(wb_form_docker.destroy(&e.env, NAME, "/x", &e.err), -WB_IO);
+    assert_non_null(strstr(e.err.root, "network wb-run_1"));
+    end(&e);
+}
+
+static void address_is_that_of_its_network(void **state)
+{
+    static const struct fake_step steps[] = {PING, ON_NETWORK};
+    struct wb_instance_status s;
+    struct engine e;
+
+    begin(&e, steps, WB_LEN(steps));
+    assert_int_equal(wb_form_docker.status(&e.env, NAME, "/x", &s, &e.err), 0);
+    assert_string_equal(s.address, "172.17.0.2");
+    assert_string_equal(s.helper, "");
+    end(&e);
+}
+
+static void engine_without_bridges_is_told_at_once(void **state)
+{
+    static const struct fake_step steps[] = {
+        PING,
+        FAKE("GET /v1.41/info ", JSON("200 OK", "{\"Plugins\":{\"Network\":[\"host\",\"null\"]}}"),
+             .end = FAKE_CLOSE)};
+    struct engine e;
+
+    begin(&e, steps, WB_LEN(steps));
+    e.env.networks = 1u << WB_NETWORK_HOST | 1u << WB_NETWORK_PUBLISHED;
+    assert_int_equal(wb_form_docker.check(&e.env, &e.err), -WB_UNSUPPORTED);
+    assert_non_null(strstr(e.err.root, "which has only: host, null; use network: host"));
+    end(&e);
+}
+
+/* ---- resource limits ---- */
+
+static void limits_are_clamped_to_the_engine(void **state)
+{
+    static const char limits[] = "Limit                     Soft Limit           Hard Limit\n"
+                                 "Max cpu time              unlimited            unlimited\n"
+                                 "Max core file size        0                    unlimited\n"
+                                 "Max open files            1024                 20000\n"
+                                 "Max stack size            8388608              x\n";
+
+    assert_int_equal(wb_hard_limit(limits, "Max open files"), 20000);
+    assert_int_equal(wb_hard_limit(limits, "Max core file size"), -1);
+    assert_int_equal(wb_hard_limit(limits, "Max stack size"), -2);
+    assert_int_equal(wb_hard_limit(limits, "open files"), -2);
+    assert_int_equal(wb_hard_limit(limits, "Max locked memory"), -2);
+    assert_int_equal(wb_limit_clamped(1024, -1), 1024);
+    assert_int_equal(wb_limit_clamped(1024, 20000), 1024);
+    assert_int_equal(wb_limit_clamped(1048576, 20000), 20000);
+    assert_int_equal(wb_limit_clamped(RLIM_INFINITY, 20000), 20000);
+    assert_int_equal(wb_limit_clamped(RLIM_INFINITY, -1), -1);
+    assert_null(wb_docker_ulimits("/nowhere/engine.sock"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(published_port_needs_a_network_of_the_run),
+        cmocka_unit_test(routed_publishes_nothing),
+        cmocka_unit_test(network_of_a_stranger_is_a_conflict),
+        cmocka_unit_test(last_container_takes_the_network_along),
+        cmocka_unit_test(address_is_that_of_its_network),
+        cmocka_unit_test(engine_without_bridges_is_told_at_once),
+        cmocka_unit_test(limits_are_clamped_to_the_engine),
         cmocka_unit_test(versions_are_negotiated),
         cmocka_unit_test(errors_are_classified_by_text_first),
         cmocka_unit_test(what_is_no_engine_is_told),
