@@ -182,7 +182,7 @@ static int answer_smallest(const wb_json *in, wb_json *warnings, wb_json **out, 
         return -WB_INVALID;
     if (n != floor(n) || m != floor(m))
         return wb_fail(err, WB_INVALID, "/%s: must be a whole number", n != floor(n) ? "n" : "m");
-    for (double i = 1; i <= n; i++)
+    for (int i = 1; i <= (int)n; i++)
         p *= i / (m + i);
     answer = wb_answer_new((size_t)(n + m), "mann-whitney-exact");
     wb_json_set_real(answer, "smallest_p", p);

@@ -238,7 +238,7 @@ static double erlang_c(double servers, double load)
 {
     double b = 1;
 
-    for (double k = 1; k <= servers; k++)
+    for (int k = 1; k <= (int)servers; k++)
         b = load * b / (k + load * b);
     return b / (1 - load / servers * (1 - b));
 }

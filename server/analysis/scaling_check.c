@@ -210,7 +210,7 @@ void wb_scaling_check(const struct wb_scaling *s, wb_json *answer, wb_json *warn
 {
     wb_json *regions = wb_json_array();
     WB_AUTO_FREE char *why = NULL;
-    struct bin bins[BINS];
+    struct bin bins[BINS] = {{.from = 0}};
     bool usable;
     size_t n;
 
