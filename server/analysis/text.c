@@ -148,8 +148,8 @@ void wb_text_plot(struct wb_buf *out, const struct wb_plot *p)
 
     if (columns < 2 || rows < 2 || !(p->x_max > 0) || !(p->y_max > 0))
         return;
-    cells = wb_calloc((size_t)(columns * rows), 1);
-    memset(cells, ' ', (size_t)(columns * rows));
+    cells = wb_calloc((size_t)columns, (size_t)rows);
+    memset(cells, ' ', (size_t)columns * (size_t)rows);
     for (int c = 0; p->line != NULL && c < columns; c++)
         if (p->line[c] >= 0 && p->line[c] <= p->y_max)
             cells[scaled(p->line[c], p->y_max, rows) * columns + c] = '.';
