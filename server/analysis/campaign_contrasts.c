@@ -9,7 +9,7 @@
 #include "server/analysis/effect.h"
 
 struct contrast {
-    const char *name, *metric, *better; /* borrowed */
+    const char *name, *about, *metric, *better; /* borrowed */
     int arm, against;
     bool primary, paired;
     double threshold_percent;
@@ -95,6 +95,7 @@ static wb_json *contrast_json(const struct wb_report *rep, const struct contrast
     wb_json *o = wb_json_object(), *limited = wb_json_array();
 
     wb_json_set_str(o, "name", c->name);
+    wb_json_set_str(o, "about", c->about);
     wb_json_set_str(o, "arm", wb_json_str_or(wb_json_at(arms, (size_t)c->arm), "label", ""));
     wb_json_set_str(o, "against",
                     wb_json_str_or(wb_json_at(arms, (size_t)c->against), "label", ""));
@@ -133,6 +134,7 @@ static int read_contrast(const struct wb_report *rep, size_t i, struct contrast 
 
     *out = (struct contrast){
         .name = wb_json_str_or(j, "name", ""),
+        .about = wb_json_str_or(j, "about", ""),
         .metric = wb_json_str_or(j, "metric", NULL),
         .better = wb_json_str_or(j, "better", NULL),
         .arm = wb_plan_arm(rep->plan, arm),

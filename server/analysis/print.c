@@ -1,6 +1,7 @@
 /* Answers of the analysis as tables and sentences for people. */
 #include "server/analysis/compare.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -212,10 +213,25 @@ static bool opens_group(const wb_json *contrasts, size_t i)
     return true;
 }
 
-/* The rows of all contrasts in the order of their groups. */
-static struct wb_table *contrast_table(const wb_json *contrasts)
+static const char *about_of(const wb_json *contrasts, size_t i)
+{
+    return wb_json_str_or(wb_json_at(contrasts, i), "about", "");
+}
+
+/* True for the first contrast about its subject. */
+static bool opens_table(const wb_json *contrasts, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(about_of(contrasts, k), about_of(contrasts, i)) == 0)
+            return false;
+    return true;
+}
+
+/* The rows of all contrasts about the same as the first-th, in the order of their groups. */
+static struct wb_table *contrast_table(const wb_json *contrasts, size_t first)
 {
     struct wb_table *t = wb_table_new();
+    const char *about = about_of(contrasts, first);
     size_t n = wb_json_len(contrasts);
 
     wb_table_column(t, "contrast", WB_LEFT);
@@ -223,8 +239,10 @@ static struct wb_table *contrast_table(const wb_json *contrasts)
     wb_table_column(t, "95 % interval", WB_RIGHT);
     wb_table_column(t, "q", WB_RIGHT);
     wb_table_column(t, "verdict", WB_LEFT);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = i; k < n && opens_group(contrasts, i); k++) {
+    for (size_t i = first; i < n; i++) {
+        if (strcmp(about_of(contrasts, i), about) != 0 || !opens_group(contrasts, i))
+            continue;
+        for (size_t k = i; k < n; k++) {
             const wb_json *c = wb_json_at(contrasts, k);
             if (!same_arms(c, wb_json_at(contrasts, i)))
                 continue;
@@ -244,23 +262,28 @@ static void add_line(struct wb_buf *out, const char **from)
     *from += n;
 }
 
-/* The table, with the name of each contrast on a line of its own over its rows: names are longer
+/* One table, with the name of each contrast on a line of its own over its rows: names are longer
  * than a column can be. */
-static void add_contrast_table(const wb_json *contrasts, int width, struct wb_buf *out)
+static void add_contrast_table(const wb_json *contrasts, size_t first, int width,
+                               struct wb_buf *out)
 {
     struct wb_buf rows = WB_BUF_INIT(16u << 20);
-    struct wb_table *t = contrast_table(contrasts);
+    struct wb_table *t = contrast_table(contrasts, first);
+    const char *about = about_of(contrasts, first), *line;
     size_t n = wb_json_len(contrasts);
-    const char *line;
 
     wb_table_print(t, width, &rows);
     wb_table_free(t);
     line = wb_buf_str(&rows);
+    if (*about) {
+        WB_AUTO_FREE char *title = wb_strf("%c%s", toupper((unsigned char)*about), about + 1);
+        wb_text_wrapped(out, "", 0, title, width);
+    }
     add_line(out, &line); /* heads and rule */
     add_line(out, &line);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         WB_AUTO_FREE char *title = NULL;
-        if (!opens_group(contrasts, i))
+        if (strcmp(about_of(contrasts, i), about) != 0 || !opens_group(contrasts, i))
             continue;
         title = contrast_title(wb_json_at(contrasts, i));
         wb_text_wrapped(out, "", 2, title, width);
@@ -270,6 +293,14 @@ static void add_contrast_table(const wb_json *contrasts, int width, struct wb_bu
     }
     wb_buf_addc(out, '\n');
     wb_buf_release(&rows);
+}
+
+/* A table for each subject: what a form costs and what more instances do are never in one. */
+static void add_contrast_tables(const wb_json *contrasts, int width, struct wb_buf *out)
+{
+    for (size_t i = 0; i < wb_json_len(contrasts); i++)
+        if (opens_table(contrasts, i))
+            add_contrast_table(contrasts, i, width, out);
 }
 
 /* One sentence for each contrast's primary metric. */
@@ -317,7 +348,7 @@ void wb_campaign_report_print(const wb_json *report, int width, struct wb_buf *o
     add_title(report, width, out);
     add_arms(report, width, out);
     if (wb_json_len(contrasts) > 0) {
-        add_contrast_table(contrasts, width, out);
+        add_contrast_tables(contrasts, width, out);
         add_sentences(contrasts, width, out);
     }
     wb_text_notes(out, wb_json_get(report, "warnings"), width);

@@ -509,6 +509,40 @@ static void prints_hostile_names(void **state)
     wb_json_free(report);
 }
 
+/* What a container costs and what more instances do stand in tables of their own, whatever the
+ * order of the plan. */
+static void never_mixes_subjects(void **state)
+{
+    static const char *const order[] = {
+        "\nContainer cost\n", "docker x1 against native x1", "docker x2 against native x2",
+        "\nMore instances\n", "native x2 against native x1", "Insufficient:"};
+    WB_AUTO_JSON wb_json *report = parsed(
+        "{\"campaign\": \"c\", \"rounds\": 1, \"arms\": [], \"runs\": {}, \"contrasts\": ["
+        "{\"about\": \"container cost\", \"name\": \"\", \"arm\": \"docker x1\", \"against\": "
+        "\"native x1\", \"metric\": \"max.throughput\", \"primary\": true, \"verdict\": "
+        "\"insufficient\"},"
+        "{\"about\": \"more instances\", \"name\": \"\", \"arm\": \"native x2\", \"against\": "
+        "\"native x1\", \"metric\": \"max.throughput\", \"primary\": true, \"verdict\": "
+        "\"insufficient\"},"
+        "{\"about\": \"container cost\", \"name\": \"\", \"arm\": \"docker x2\", \"against\": "
+        "\"native x2\", \"metric\": \"max.throughput\", \"primary\": true, \"verdict\": "
+        "\"insufficient\"}]}");
+    struct wb_buf b = WB_BUF_INIT(100000);
+    const char *at;
+
+    wb_campaign_report_print(report, 80, &b);
+    at = wb_buf_str(&b);
+    for (size_t i = 0; i < WB_LEN(order); i++) {
+        const char *found = strstr(at, order[i]);
+
+        if (!found)
+            fail_msg("'%s' is not where it should be in\n%s", order[i], wb_buf_str(&b));
+        at = found + strlen(order[i]) - 1;
+    }
+    check_width(wb_buf_str(&b), 80);
+    wb_buf_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -525,6 +559,7 @@ int main(void)
         cmocka_unit_test(wrong_plans_are_refused),
         cmocka_unit_test(prints_eighty_columns),
         cmocka_unit_test(prints_hostile_names),
+        cmocka_unit_test(never_mixes_subjects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
