@@ -420,6 +420,113 @@ static void test_warnings(void **state)
     wb_study_free(s);
 }
 
+/* A list of rates is steps: phases of their own, shuffled in every round, the same in all arms. */
+static void test_steps(void **state)
+{
+    static const char *const names[] = {"load",      "max",         "mixed@1k",      "mixed@1500",
+                                        "mixed@0_5", "mixed@50pct", "mixed@12_5pct", "mixed@2000k"};
+    struct wb_study *s = read_study("tests/data/studies/good-steps.yaml", "rounds=200");
+    struct wb_plan *a = plan_of(s, 4, 7), *b = plan_of(s, 4, 7), *c = plan_of(s, 4, 8);
+    const struct wb_setup *setup = wb_study_setup(s);
+    int order[WB_LEN(names)], again[WB_LEN(names)], other[WB_LEN(names)];
+    int first[WB_LEN(names)] = {0}, differ = 0;
+    wb_json *j = wb_plan_json(a);
+
+    assert_int_equal(setup->nphases, WB_LEN(names));
+    for (size_t i = 0; i < WB_LEN(names); i++) {
+        assert_string_equal(setup->phases[i].name, names[i]);
+        if (i < 2)
+            assert_null(setup->phases[i].steps_of);
+        else
+            assert_string_equal(setup->phases[i].steps_of, "mixed");
+    }
+    assert_true(setup->phases[3].rate_per_s == 1500);
+    assert_true(setup->phases[6].calibrated_percent == 12.5);
+    assert_int_equal(setup->phases[6].pace, WB_PACE_CALIBRATED);
+    assert_string_equal(setup->phases[7].arrivals, "constant");
+    for (int r = 1; r <= 200; r++) {
+        unsigned seen = 0;
+
+        wb_plan_phase_order(a, r, order);
+        wb_plan_phase_order(b, r, again);
+        wb_plan_phase_order(c, r, other);
+        assert_memory_equal(order, again, sizeof order);
+        differ += memcmp(order, other, sizeof order) != 0;
+        assert_int_equal(order[0], 0);
+        assert_int_equal(order[1], 1);
+        for (size_t i = 0; i < WB_LEN(names); i++)
+            seen |= 1u << order[i];
+        assert_int_equal(seen, 255);
+        first[order[2]]++;
+    }
+    assert_true(differ > 150);
+    /* Each step comes first in a sixth of 200 rounds; 5 sigma around 33.3. */
+    for (size_t i = 2; i < WB_LEN(names); i++)
+        assert_in_range(first[i], 8, 59);
+    assert_int_equal(wb_json_len(wb_json_get(j, "phase_order")), 200);
+    wb_plan_phase_order(a, 200, order);
+    for (size_t i = 0; i < WB_LEN(names); i++)
+        assert_string_equal(
+            wb_json_string(wb_json_at(wb_json_at(wb_json_get(j, "phase_order"), 199), i)),
+            names[order[i]]);
+    assert_string_equal(wb_metric_phase(s, "mixed@1500.p99_9_ms")->name, "mixed@1500");
+    assert_null(wb_metric_phase(s, "mixed.p99_ms"));
+    wb_json_free(j);
+    wb_plan_free(a);
+    wb_plan_free(b);
+    wb_plan_free(c);
+    wb_study_free(s);
+}
+
+/* Arms of a path factor have a workload of their own. */
+static void test_setups(void **state)
+{
+    struct wb_study *s = small("payload=64B, 1KiB;workload.phases.max.depth=1, 16;"
+                               "factors.zip=[{memory: [1GiB, 2GiB], limits: [same, none]}]");
+    struct wb_plan *plan = plan_of(s, 2, 1);
+    wb_json *j = wb_plan_json(plan);
+    const wb_json *arms = wb_json_get(j, "arms");
+
+    assert_int_equal(plan->narms, 8);
+    assert_string_equal(plan->arms[0].label, "64B/1/1GiB/same");
+    assert_string_equal(plan->arms[7].label, "1KiB/16/2GiB/none");
+    assert_int_equal(plan->arms[7].setup->value_bytes, 1024);
+    assert_int_equal(plan->arms[7].setup->phases[1].depth, 16);
+    assert_int_equal(plan->arms[7].setup->memory_bytes, 2LL << 30);
+    assert_int_equal(plan->arms[7].setup->limits, WB_LIMITS_NONE);
+    assert_int_equal(plan->arms[0].setup->value_bytes, 64);
+    assert_int_equal(plan->arms[0].setup->phases[1].depth, 1);
+    assert_null(wb_json_get(wb_json_at(arms, 0), "workload"));
+    assert_int_equal(wb_json_int_or(wb_json_get(wb_json_at(arms, 7), "workload"), "value_bytes", 0),
+                     1024);
+    assert_string_equal(wb_json_str_or(wb_json_at(arms, 7), "limits", ""), "none");
+    for (size_t i = 0; i < 8; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(plan->arms[i].series_key, plan->arms[k].series_key);
+    wb_json_free(j);
+    wb_plan_free(plan);
+    wb_study_free(s);
+}
+
+static void test_sizes(void **state)
+{
+    static const struct {
+        const char *size;
+        int64_t rows;
+    } rows[] = {{"80B", 1},
+                {"1KiB", 12},
+                {"50% of memory", (1LL << 29) / 80},
+                {"150% of memory", 3 * (1LL << 29) / 80}};
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_FREE char *f = wb_strf("workload.data.rows=~;workload.data.size=%s", rows[i].size);
+        struct wb_study *s = small(f);
+
+        assert_int_equal(wb_study_setup(s)->rows, rows[i].rows);
+        wb_study_free(s);
+    }
+}
+
 static size_t count_points(const char *s, size_t n)
 {
     size_t points = 0;
@@ -495,7 +602,8 @@ int main(void)
         cmocka_unit_test(test_series_key),   cmocka_unit_test(test_json),
         cmocka_unit_test(test_seed_in_json), cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_print),        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_this_machine), cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_setups),       cmocka_unit_test(test_sizes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
