@@ -10,35 +10,16 @@
 #include "server/analysis/compare.h"
 #include "server/base/units.h"
 #include "server/cli/commands.h"
-#include "server/cli/records.h"
+#include "server/cli/refs.h"
 
 #define OUT_MAX (16u << 20)
-#define DIGEST_SHOWN 12
-#define TEXT_SHOWN 100
 
 struct options {
     const char *metric, *threshold;
     bool force;
 };
 
-/* A reference as typed, and what it stands for. */
-struct ref {
-    const char *typed;
-    char *campaign; /* whole id */
-    char *arm;      /* whole label; NULL: every arm */
-    wb_json *plan;
-    wb_json *runs; /* summaries of the campaign */
-};
-
-static void ref_release(struct ref *r)
-{
-    free(r->campaign);
-    free(r->arm);
-    wb_json_free(r->plan);
-    wb_json_free(r->runs);
-}
-
-static const wb_json *arms_of(const struct ref *r)
+static const wb_json *arms_of(const struct wb_cli_ref *r)
 {
     return wb_json_get(r->plan, "arms");
 }
@@ -46,64 +27,6 @@ static const wb_json *arms_of(const struct ref *r)
 static const char *label_at(const wb_json *arms, size_t i)
 {
     return wb_json_str_or(wb_json_at(arms, i), "label", "");
-}
-
-/* The label that is `text` or the only one that begins with it. */
-static int find_arm(struct ref *r, const char *text, struct wb_err *err)
-{
-    struct wb_buf names = WB_BUF_INIT(4096);
-    const char *found = NULL;
-    size_t hits = 0;
-    int rc = 0;
-
-    for (size_t i = 0; i < wb_json_len(arms_of(r)); i++) {
-        const char *label = label_at(arms_of(r), i);
-        wb_buf_addf(&names, "%s'%s'", i > 0 ? ", " : "", label);
-        if (strncmp(label, text, strlen(text)) != 0)
-            continue;
-        found = label;
-        hits++;
-        if (strcmp(label, text) == 0) {
-            hits = 1;
-            break;
-        }
-    }
-    if (hits == 1)
-        r->arm = wb_strdup(found);
-    else
-        rc = wb_fail(err, hits ? WB_CONFLICT : WB_NOT_FOUND, "%s arm '%s' in %s; its arms are %s",
-                     hits ? "more than one" : "there is no", text, r->campaign, wb_buf_str(&names));
-    wb_buf_release(&names);
-    return rc;
-}
-
-/* Resolves CAMPAIGN or CAMPAIGN/ARM and reads what is needed of the campaign. */
-static int read_ref(struct wb_store *s, const char *typed, struct ref *out, struct wb_err *err)
-{
-    const char *slash = strchr(typed, '/');
-    WB_AUTO_FREE char *id = wb_strndup(typed, slash ? (size_t)(slash - typed) : strlen(typed));
-    struct wb_cli_id found = {0};
-    int rc = wb_cli_find(s, id, &found, err);
-
-    if (rc < 0)
-        return rc;
-    *out = (struct ref){.typed = typed, .campaign = WB_STEAL(found.campaign)};
-    if (out->campaign == NULL)
-        rc = wb_fail(err, WB_INVALID,
-                     "%s is a run, and one run has no spread to compare with: name "
-                     "CAMPAIGN or CAMPAIGN/ARM",
-                     found.run);
-    wb_cli_id_release(&found);
-    if (rc == 0) {
-        const struct wb_list_filter f = {.campaign = out->campaign};
-        rc = wb_store_list(s, &f, &out->runs, err);
-    }
-    if (rc == 0)
-        rc = wb_store_read(s, wb_json_str_or(wb_json_at(out->runs, 0), "id", ""), "plan",
-                           &out->plan, err);
-    if (rc == 0 && slash != NULL)
-        rc = find_arm(out, slash + 1, err);
-    return rc;
 }
 
 /* ---- plans of the question that was asked ---- */
@@ -119,7 +42,7 @@ static const char *direction(const wb_json *runs, const char *metric)
     return NULL;
 }
 
-static int check_metric(const struct ref *r, const char *metric, struct wb_err *err)
+static int check_metric(const struct wb_cli_ref *r, const char *metric, struct wb_err *err)
 {
     struct wb_buf names = WB_BUF_INIT(2000);
     int rc;
@@ -194,7 +117,7 @@ static void add_pair_of(wb_json *list, const char *arm, const char *against,
 }
 
 /* The metric that decides: the one asked for, the plan's first primary one, else throughput. */
-static const char *main_metric(const struct ref *r, const struct options *o)
+static const char *main_metric(const struct wb_cli_ref *r, const struct options *o)
 {
     const wb_json *contrasts = wb_json_get(r->plan, "contrasts");
 
@@ -213,7 +136,7 @@ static void set_threshold(wb_json *plan, double threshold)
 }
 
 /* The plan of a whole campaign; a metric asked for decides for each pair of arms. */
-static wb_json *whole_campaign(const struct ref *r, const struct options *o)
+static wb_json *whole_campaign(const struct wb_cli_ref *r, const struct options *o)
 {
     wb_json *plan = wb_json_copy(r->plan), *picked;
     const wb_json *contrasts = wb_json_get(plan, "contrasts");
@@ -234,14 +157,16 @@ static wb_json *whole_campaign(const struct ref *r, const struct options *o)
 
 /* A question over several references: a plan made for it, and its runs under the plan's labels. */
 struct question {
-    wb_json *plan, *runs, *arms, *contrasts; /* the last two are borrowed from plan */
+    wb_json *plan, *runs;
+    wb_json *arms, *contrasts; /* borrowed from plan */
+    wb_json *notes, *forced;   /* warnings of the guard; fields that --force passed over */
     struct metrics metrics;
     bool one_campaign; /* all references are of one */
 };
 
 /* The label of an arm in the answer: its own inside one campaign, else with the campaign as typed.
  * Caller frees. */
-static char *answer_label(const struct ref *r, const char *arm, bool one_campaign)
+static char *answer_label(const struct wb_cli_ref *r, const char *arm, bool one_campaign)
 {
     const char *slash = strchr(r->typed, '/');
     int typed = slash ? (int)(slash - r->typed) : (int)strlen(r->typed);
@@ -250,7 +175,8 @@ static char *answer_label(const struct ref *r, const char *arm, bool one_campaig
 }
 
 /* Adds an arm and its runs once. */
-static void add_arm(struct question *q, const struct ref *r, const char *arm, const char *label)
+static void add_arm(struct question *q, const struct wb_cli_ref *r, const char *arm,
+                    const char *label)
 {
     wb_json *made;
 
@@ -273,8 +199,8 @@ static void add_arm(struct question *q, const struct ref *r, const char *arm, co
     }
 }
 
-static void add_pair(struct question *q, const struct ref *base, const char *base_arm,
-                     const struct ref *other, const char *other_arm)
+static void add_pair(struct question *q, const struct wb_cli_ref *base, const char *base_arm,
+                     const struct wb_cli_ref *other, const char *other_arm)
 {
     bool paired = strcmp(base->campaign, other->campaign) == 0;
     WB_AUTO_FREE char *a = answer_label(base, base_arm, q->one_campaign);
@@ -286,8 +212,8 @@ static void add_pair(struct question *q, const struct ref *base, const char *bas
 }
 
 /* Adds the contrasts of one OTHER against REF: the arms named, or all of the same label. */
-static int add_other(struct question *q, const struct ref *base, const struct ref *other,
-                     struct wb_err *err)
+static int add_other(struct question *q, const struct wb_cli_ref *base,
+                     const struct wb_cli_ref *other, struct wb_err *err)
 {
     size_t before = wb_json_len(q->contrasts);
 
@@ -313,41 +239,8 @@ static int add_other(struct question *q, const struct ref *base, const struct re
     return 0;
 }
 
-/* What makes figures of two campaigns another measurement altogether. Host classes must be equal
- * unless forced; the rest may be just what is compared, and is said. */
-static int check_equal(const struct ref *base, const struct ref *other, bool force, wb_json *notes,
-                       struct wb_err *err)
-{
-    static const char *const paths[] = {"host.class", "recipe.name", "recipe.version",
-                                        "recipe.digest", "study"};
-    const wb_json *x = wb_json_at(base->runs, 0), *y = wb_json_at(other->runs, 0);
-
-    for (size_t i = 0; i < WB_LEN(paths); i++) {
-        const char *a = wb_json_string(wb_json_path(x, paths[i]));
-        const char *b = wb_json_string(wb_json_path(y, paths[i]));
-        WB_AUTO_FREE char *text = NULL;
-        wb_json *note;
-        int shown;
-        if (a == NULL || b == NULL || strcmp(a, b) == 0)
-            continue;
-        if (i == 0 && !force)
-            return wb_fail(err, WB_CONFLICT,
-                           "%s ran on '%s', %s on '%s': figures of different "
-                           "host classes do not compare (--force does it anyway)",
-                           base->typed, a, other->typed, b);
-        shown = strcmp(paths[i], "recipe.digest") == 0 ? DIGEST_SHOWN : TEXT_SHOWN;
-        text = wb_strf("%s differs: '%.*s' in %s, '%.*s' in %s", paths[i], shown, a, base->typed,
-                       shown, b, other->typed);
-        note = wb_json_object();
-        wb_json_set_str(note, "code", "differs");
-        wb_json_set_str(note, "text", text);
-        wb_json_push(notes, note);
-    }
-    return 0;
-}
-
-static int ask(const struct ref *refs, size_t n, const struct options *o, wb_json *notes,
-               struct question *q, struct wb_err *err)
+static int ask(const struct wb_cli_ref *refs, size_t n, const struct options *o, struct question *q,
+               struct wb_err *err)
 {
     bool accept_noisy = true;
     int64_t rounds = 0;
@@ -371,7 +264,7 @@ static int ask(const struct ref *refs, size_t n, const struct options *o, wb_jso
     for (size_t i = 1; i < n && rc == 0; i++)
         rc = add_other(q, &refs[0], &refs[i], err);
     for (size_t i = 1; i < n && rc == 0; i++)
-        rc = check_equal(&refs[0], &refs[i], o->force, notes, err);
+        rc = wb_cli_ref_guard(&refs[0], &refs[i], o->force, NULL, q->notes, q->forced, err);
     for (size_t i = 0; i < n; i++) {
         int64_t planned = wb_json_int_or(refs[i].plan, "rounds", 0);
         accept_noisy &= wb_json_bool_or(refs[i].plan, "accept_noisy", false);
@@ -388,11 +281,11 @@ static int ask(const struct ref *refs, size_t n, const struct options *o, wb_jso
 
 /* ---- the command ---- */
 
-static int report_of(const struct ref *refs, size_t n, const struct options *o, double threshold,
-                     wb_json **out, struct wb_err *err)
+static int report_of(const struct wb_cli_ref *refs, size_t n, const struct options *o,
+                     double threshold, wb_json **out, struct wb_err *err)
 {
-    WB_AUTO_JSON wb_json *notes = wb_json_array();
-    struct question q = {0};
+    WB_AUTO_JSON wb_json *notes = wb_json_array(), *forced = wb_json_array();
+    struct question q = {.notes = notes, .forced = forced};
     wb_json *report = NULL;
     int rc = o->metric ? check_metric(&refs[0], o->metric, err) : 0;
 
@@ -400,7 +293,7 @@ static int report_of(const struct ref *refs, size_t n, const struct options *o, 
         q.plan = whole_campaign(&refs[0], o);
         q.runs = wb_json_ref(refs[0].runs);
     } else if (rc == 0) {
-        rc = ask(refs, n, o, notes, &q, err);
+        rc = ask(refs, n, o, &q, err);
     }
     if (rc == 0) {
         set_threshold(q.plan, threshold);
@@ -409,6 +302,8 @@ static int report_of(const struct ref *refs, size_t n, const struct options *o, 
     if (rc == 0) {
         for (size_t i = 0; i < wb_json_len(notes); i++)
             wb_json_push(wb_json_get(report, "warnings"), wb_json_ref(wb_json_at(notes, i)));
+        if (wb_json_len(forced) > 0)
+            wb_json_set(report, "forced", WB_STEAL(forced));
         *out = report;
     }
     wb_json_free(q.plan);
@@ -433,7 +328,7 @@ static void add_next(const wb_json *report, const char *campaign, struct wb_buf 
 static int compare(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
     const struct options *o = opts;
-    struct ref *refs = wb_calloc((size_t)argc, sizeof(*refs));
+    struct wb_cli_ref *refs = wb_calloc((size_t)argc, sizeof(*refs));
     struct wb_buf out = WB_BUF_INIT(OUT_MAX);
     struct wb_err err = WB_ERR_INIT;
     struct wb_store *s = NULL;
@@ -446,7 +341,7 @@ static int compare(const struct wb_cli *cli, const void *opts, int argc, char **
     if (rc == 0)
         rc = wb_cli_open_store(cli, &s, &err);
     for (int i = 0; i < argc && rc == 0; i++)
-        rc = read_ref(s, argv[i], &refs[i], &err);
+        rc = wb_cli_ref_read(s, argv[i], &refs[i], &err);
     if (rc == 0 && argc == 1 && refs[0].arm != NULL)
         rc = wb_fail(&err, WB_INVALID,
                      "'%s' is one arm: name what to compare it with, or the "
@@ -463,7 +358,7 @@ static int compare(const struct wb_cli *cli, const void *opts, int argc, char **
         wb_cli_print(&out);
     }
     for (int i = 0; i < argc; i++)
-        ref_release(&refs[i]);
+        wb_cli_ref_release(&refs[i]);
     free(refs);
     wb_store_close(s);
     return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
@@ -475,7 +370,7 @@ static const struct wb_opt compare_opts[] = {
     {"threshold", 0, WB_OPT_TEXT, offsetof(struct options, threshold), "PERCENT", 0, 0,
      "changes below this do not matter (the study's, else 2%)"},
     {"force", 0, WB_OPT_FLAG, offsetof(struct options, force), NULL, 0, 0,
-     "compare also across host classes"},
+     "compare also what does not compare; the answer says so"},
     {NULL},
 };
 
