@@ -66,22 +66,23 @@ void wb_worker_mark_dirty(struct wb_worker *w, struct wb_conn *c)
     w->dirty = c;
 }
 
-/* Appends one operation to a connection that has room. */
-static void put(struct wb_worker *w, struct wb_conn *c, const struct wb_slot *op)
+/* Appends one operation to a connection that has room; s is its slot, filled but for `written`. */
+static inline void put(struct wb_worker *w, struct wb_conn *c, struct wb_slot *s)
 {
-    struct wb_slot *s = &c->slots[c->tail & c->mask];
-    struct wb_phase_stats *ph = &w->cur->phase[op->phase];
-
-    *s = *op;
     s->written = w->now;
     c->out_len =
         (size_t)(w->protocol->build(w->context, s->op, wb_worker_key(w, s), c->out + c->out_len) -
                  c->out);
     c->tail++;
     w->live++;
-    ph->op[s->op].issued++;
-    ph->verified += s->flags & WB_SLOT_VERIFY;
-    wb_worker_mark_dirty(w, c);
+    w->cur->phase[s->phase].op[s->op].issued++;
+    if (__builtin_expect(s->flags & WB_SLOT_VERIFY, 0))
+        w->cur->phase[s->phase].verified++;
+}
+
+static struct wb_slot *next_slot(struct wb_conn *c)
+{
+    return &c->slots[c->tail & c->mask];
 }
 
 static uint8_t verify_flag(const struct wb_worker *w, uint8_t op, uint64_t index)
@@ -121,46 +122,79 @@ static bool next_row(struct wb_worker *w, struct wb_slot *s)
     return true;
 }
 
-/* Next operation of a stage that does not go by a schedule. */
-static bool next_closed(struct wb_worker *w, struct wb_slot *s)
+static bool next_of_sample(struct wb_worker *w, struct wb_slot *s)
 {
-    *s = (struct wb_slot){.scheduled = w->now};
-    if (w->over)
+    if (w->next >= w->limit)
         return false;
-    if (w->stage == WB_STAGE_LOAD)
-        return next_row(w, s);
-    if (w->stage == WB_STAGE_CHECK) {
-        if (w->next >= w->limit)
-            return false;
-        s->phase = WB_PHASE_CHECK;
-        s->op = w->protocol->read_op;
-        s->flags = WB_SLOT_VERIFY;
-        s->index = sample_key(w->plan, w->next);
-        w->next += w->step;
-        return true;
-    }
-    if (w->stage != WB_STAGE_RUN || w->now >= w->end || w->now < w->start)
-        return false;
-    s->phase = WB_PHASE_WARM_UP;
-    if (w->now >= w->warm_end) {
-        if (w->quota == 0)
-            return false;
-        w->quota--;
-        s->phase = WB_PHASE_MEASURE;
-    }
-    s->index = w->next;
+    s->phase = WB_PHASE_CHECK;
+    s->op = w->protocol->read_op;
+    s->flags = WB_SLOT_VERIFY;
+    s->index = sample_key(w->plan, w->next);
     w->next += w->step;
-    s->op = wb_mix_at(&w->plan->mix, s->index);
-    s->flags = verify_flag(w, s->op, s->index);
     return true;
+}
+
+/* Fills a connection while loading and checking. */
+static void refill_rows(struct wb_worker *w, struct wb_conn *c)
+{
+    while (!w->over && has_room(w, c)) {
+        struct wb_slot *s = next_slot(c);
+        *s = (struct wb_slot){.scheduled = w->now};
+        if (w->stage == WB_STAGE_LOAD ? !next_row(w, s) : !next_of_sample(w, s))
+            return;
+        put(w, c, s);
+    }
+}
+
+/* Fills a connection in a closed loop: the hot path, with everything that is the same for all of
+ * its operations looked at once. */
+static void refill_run(struct wb_worker *w, struct wb_conn *c)
+{
+    const struct wb_load_plan *plan = w->plan;
+    char *(*build)(const void *, uint8_t, uint64_t, char *) = w->protocol->build;
+    bool measured = w->now >= w->warm_end;
+    uint8_t phase = measured ? WB_PHASE_MEASURE : WB_PHASE_WARM_UP;
+    struct wb_phase_stats *ph = &w->cur->phase[phase];
+    char *out = c->out + c->out_len, *last = c->out + c->out_cap - w->request_max;
+    uint32_t n = c->depth - wb_conn_in_flight(c), first = c->tail;
+    uint64_t index = w->next;
+
+    if (w->over || w->now >= w->end || w->now < w->start || c->state != WB_CONN_UP || c->expired)
+        return;
+    if (measured && w->quota < n)
+        n = (uint32_t)w->quota;
+    for (; n > 0 && out <= last; n--, index += w->step) {
+        struct wb_slot *s = next_slot(c);
+        uint8_t op = wb_mix_at(&plan->mix, index);
+        *s = (struct wb_slot){.scheduled = w->now,
+                              .written = w->now,
+                              .index = index,
+                              .op = op,
+                              .phase = phase,
+                              .flags = verify_flag(w, op, index)};
+        ph->verified += s->flags & WB_SLOT_VERIFY;
+        ph->op[op].issued++;
+        out = build(w->context, op, wb_keys_at(&plan->data.keys, index), out);
+        c->tail++;
+    }
+    n = c->tail - first;
+    c->out_len = (size_t)(out - c->out);
+    w->next = index;
+    w->live += n;
+    if (measured)
+        w->quota -= n;
 }
 
 void wb_worker_refill(struct wb_worker *w, struct wb_conn *c)
 {
-    struct wb_slot s;
+    uint32_t before = c->tail;
 
-    while (has_room(w, c) && next_closed(w, &s))
-        put(w, c, &s);
+    if (w->stage == WB_STAGE_RUN)
+        refill_run(w, c);
+    else if (w->stage == WB_STAGE_LOAD || w->stage == WB_STAGE_CHECK)
+        refill_rows(w, c);
+    if (c->tail != before && !c->dirty)
+        wb_worker_mark_dirty(w, c);
 }
 
 static double budget_rate(const struct wb_worker *w)
@@ -193,28 +227,27 @@ void wb_worker_issue_due(struct wb_worker *w)
     const struct wb_load_job *job = w->plan->job;
 
     for (int n = 0; w->over || n < BURST; n++) {
-        struct wb_slot s = {.scheduled = w->start + w->due.at, .index = w->due.k};
+        int64_t at = w->start + w->due.at;
         struct wb_conn *c = w->ready;
-        if (s.scheduled > w->now || s.scheduled >= w->end)
+        uint8_t phase = arrival_phase(w, at);
+        if (at > w->now || at >= w->end)
             return;
-        s.phase = arrival_phase(w, s.scheduled);
         if (!c && job->catch_up == WB_LOAD_DROP) {
-            w->cur->phase[s.phase].dropped++;
-        } else if (!c) {
+            w->cur->phase[phase].dropped++;
+        } else if (!c || (job->catch_up == WB_LOAD_CAPPED && !take_budget(w, at))) {
             w->waiting_since = w->now;
             return;
         } else {
-            if (job->catch_up == WB_LOAD_CAPPED && !take_budget(w, s.scheduled)) {
-                w->waiting_since = w->now;
-                return;
+            struct wb_slot *s = next_slot(c);
+            *s = (struct wb_slot){.scheduled = at, .index = w->due.k, .phase = phase};
+            s->op = wb_mix_at(&w->plan->mix, s->index);
+            s->flags = verify_flag(w, s->op, s->index);
+            if (at <= w->waiting_since) {
+                s->flags |= WB_SLOT_WAITED;
+                w->cur->phase[phase].cap_waits++;
             }
-            s.op = wb_mix_at(&w->plan->mix, s.index);
-            s.flags = verify_flag(w, s.op, s.index);
-            if (s.scheduled <= w->waiting_since) {
-                s.flags |= WB_SLOT_WAITED;
-                w->cur->phase[s.phase].cap_waits++;
-            }
-            put(w, c, &s);
+            put(w, c, s);
+            wb_worker_mark_dirty(w, c);
             w->ready = c->next_ready;
             if (!has_room(w, c))
                 ring_remove(w, c);
@@ -278,6 +311,21 @@ void wb_worker_reply_slow(struct wb_worker *w, struct wb_conn *c, enum wb_reply 
     } else {
         wb_worker_failed(w, s, reply == WB_REPLY_MISS ? WB_REPLY_MISMATCH : reply, w->now);
     }
+}
+
+void wb_worker_reply(struct wb_worker *w, struct wb_conn *c, enum wb_reply reply)
+{
+    const struct wb_slot *s = &c->slots[c->head & c->mask];
+
+    if (reply >= WB_REPLY_FAILED || (reply == WB_REPLY_MISS && w->miss_fails)) {
+        wb_worker_reply_slow(w, c, reply);
+        return;
+    }
+    /* A late miss is a time-out, not a miss. */
+    if (reply == WB_REPLY_MISS && !(s->flags & WB_SLOT_EXPIRED) &&
+        w->now - s->written <= w->timeout_ns)
+        w->cur->phase[s->phase].op[s->op].misses++;
+    wb_worker_reply_ok(w, c, s);
 }
 
 /* One censored operation: it took at least until `at`. */

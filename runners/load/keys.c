@@ -1,7 +1,6 @@
 #include "runners/load/keys.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "server/base/rng.h"
 
@@ -41,6 +40,7 @@ void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job)
                           .n = (uint64_t)job->keys,
                           .seed = wb_mix64((uint64_t)job->seed, 'k'),
                           .bytes = (uint32_t)job->key_bytes,
+                          .digits = wb_keys_bytes_min((uint64_t)job->keys) - 1,
                           .exponent = s};
     k->h_first = hat(s, 1.5) - 1;
     k->h_last = hat(s, (double)k->n + 0.5);
@@ -89,23 +89,7 @@ uint64_t wb_keys_zipf(const struct wb_keys *k, uint64_t index)
 
 void wb_keys_text(const struct wb_keys *k, uint64_t key, char *out)
 {
-    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
-                                "25262728293031323334353637383940414243444546474849"
-                                "50515253545556575859606162636465666768697071727374"
-                                "75767778798081828384858687888990919293949596979899";
-    char *p = out + k->bytes;
-
-    for (; key >= 100; key /= 100) {
-        p -= 2;
-        memcpy(p, pairs + key % 100 * 2, 2);
-    }
-    if (key >= 10) {
-        p -= 2;
-        memcpy(p, pairs + key * 2, 2);
-    } else {
-        *--p = (char)('0' + key);
-    }
-    if (p > out + 1)
-        memset(out + 1, '0', (size_t)(p - out - 1));
+    memset(out, '0', k->bytes);
     out[0] = 'k';
+    wb_keys_digits(k, key, out + k->bytes);
 }

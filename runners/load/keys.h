@@ -6,6 +6,7 @@
 #define WB_LOAD_KEYS_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "runners/load/job.h"
 
@@ -15,7 +16,8 @@ struct wb_keys {
     enum wb_load_key_choice choice;
     uint64_t n; /* key space 0..n-1 */
     uint64_t seed;
-    uint32_t bytes; /* of the key's text */
+    uint32_t bytes;  /* of the key's text */
+    uint32_t digits; /* of the largest key */
     /* Zipf by rejection-inversion (Hörmann and Derflinger 1996): constants of the hat. */
     double exponent, h_first, h_last, shift;
     /* Scatters Zipf ranks over the key space: a Feistel permutation of `half_bits` twice. */
@@ -52,5 +54,24 @@ static inline uint64_t wb_keys_at(const struct wb_keys *k, uint64_t index)
 
 /* Writes the text of a key: 'k' and the number, zero-padded to `bytes`. */
 void wb_keys_text(const struct wb_keys *k, uint64_t key, char *out);
+
+/* Writes the last k->digits digits of a key so that they end before `end`: the part that differs
+ * between keys, for requests that are copied from a template. Their number does not depend on the
+ * key, so there is no branch to mispredict. */
+static inline void wb_keys_digits(const struct wb_keys *k, uint64_t key, char *end)
+{
+    static const char pairs[200] = "00010203040506070809101112131415161718192021222324"
+                                   "25262728293031323334353637383940414243444546474849"
+                                   "50515253545556575859606162636465666768697071727374"
+                                   "75767778798081828384858687888990919293949596979899";
+    uint32_t left = k->digits;
+
+    for (; left >= 2; left -= 2, key /= 100) {
+        end -= 2;
+        memcpy(end, pairs + key % 100 * 2, 2);
+    }
+    if (left)
+        end[-1] = (char)('0' + key);
+}
 
 #endif

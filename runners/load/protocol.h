@@ -14,6 +14,9 @@
 #include "runners/load/values.h"
 #include "server/base/err.h"
 
+/* Bytes behind a request that may be scribbled on: copies can have a fixed size. */
+#define WB_BUILD_SLACK 64
+
 struct wb_conn;
 struct wb_worker;
 
@@ -39,8 +42,8 @@ struct wb_protocol {
     size_t (*request_max)(const void *context);
     /* A connection was made (again): forget half-read replies. */
     void (*reset)(void *context, void *conn_state);
-    /* Hot. Writes one request at out (request_max bytes of room), returns its end. Cannot fail,
-     * does not allocate. */
+    /* Hot. Writes one request at out, returns its end. There is room for request_max bytes and
+     * WB_BUILD_SLACK more that may be overwritten. Cannot fail, does not allocate. */
     char *(*build)(const void *context, uint8_t op, uint64_t key, char *out);
     /* Hot. Takes n received bytes, calls wb_worker_reply once per reply in the order of the
      * requests. Keeps what it needs of a cut reply in its state; data is not valid afterwards.

@@ -77,6 +77,29 @@ static inline void wb_hist_record(struct wb_hist *h, int64_t v)
         h->max = v;
 }
 
+/* wb_hist_record for a histogram made by wb_hist_init_ns: the same, with the shape known to the
+ * compiler. */
+static inline void wb_hist_record_ns(struct wb_hist *h, int64_t v)
+{
+    unsigned bucket;
+    uint32_t i;
+
+    if (__builtin_expect((uint64_t)v > (uint64_t)WB_HIST_NS_HIGHEST, 0)) {
+        wb_hist_record_outside(h, v);
+        return;
+    }
+    bucket = 53u - (unsigned)__builtin_clzll((uint64_t)v | 2047);
+    i = (bucket << 10) + (uint32_t)((uint64_t)v >> bucket);
+    if (__builtin_expect(++h->low[i] == 0, 0))
+        wb_hist_carry(h, i);
+    h->total++;
+    h->sum += (uint64_t)v;
+    if (v < h->min)
+        h->min = v;
+    if (v > h->max)
+        h->max = v;
+}
+
 void wb_hist_record_n(struct wb_hist *h, int64_t v, uint64_t n);
 /* Adds all of src; exact bucket by bucket when both have the same parameters, else by the lowest
  * value of each bucket of src (then max is the bound of a bucket). */

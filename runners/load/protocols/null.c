@@ -43,8 +43,8 @@ static int feed(void *context, struct wb_worker *w, struct wb_conn *c, const cha
 {
     (void)context;
     (void)data;
-    for (; n > 0 && wb_worker_expects(c); n--)
-        wb_worker_reply(w, c, WB_REPLY_OK);
+    for (const struct wb_slot *s; n > 0 && (s = wb_worker_expects(c)); n--)
+        wb_worker_reply_ok(w, c, s);
     return n == 0 ? 0 : -1;
 }
 

@@ -19,8 +19,10 @@ static const char *const ops[] = {"get", "set", NULL};
 
 struct resp {
     const struct wb_load_data *data;
-    char *get, *set_head, *set_mid; /* request text before the key; between key and value */
-    size_t get_len, set_head_len, set_mid_len;
+    /* Request text up to the value, with key 0; only the key's digits differ. */
+    char *get, *set;
+    size_t get_len, set_len;
+    size_t get_key_end, set_key_end; /* where the key's digits end */
 };
 
 struct resp_conn {
@@ -32,21 +34,35 @@ struct resp_conn {
     int64_t left;       /* bytes still to come, with the closing CRLF */
     const char *expect; /* where its next byte must be equal; NULL: not compared */
     bool differs;
+    char scratch[WB_VALUE_SMALL + 8]; /* a small value to compare with */
 };
+
+/* Owned by the caller; at least WB_BUILD_SLACK bytes, so that a copy of that size is possible. */
+static char *template(const struct wb_load_data *data, const char *head, const char *tail,
+                      size_t *len, size_t *key_end)
+{
+    size_t n = strlen(head) + data->keys.bytes + strlen(tail);
+    char *text = wb_calloc(n + WB_BUILD_SLACK, 1);
+
+    memcpy(text, head, strlen(head));
+    wb_keys_text(&data->keys, 0, text + strlen(head));
+    *key_end = strlen(head) + data->keys.bytes;
+    memcpy(text + *key_end, tail, strlen(tail));
+    *len = n;
+    return text;
+}
 
 static int setup(const struct wb_load_data *data, void **context, struct wb_err *err)
 {
     struct resp *r = wb_calloc(1, sizeof(*r));
-    unsigned key = data->keys.bytes, value = data->values.bytes;
+    WB_AUTO_FREE char *get = wb_strf("*2\r\n$3\r\nGET\r\n$%u\r\n", data->keys.bytes);
+    WB_AUTO_FREE char *set = wb_strf("*3\r\n$3\r\nSET\r\n$%u\r\n", data->keys.bytes);
+    WB_AUTO_FREE char *value = wb_strf("\r\n$%u\r\n", data->values.bytes);
 
     (void)err;
     r->data = data;
-    r->get = wb_strf("*2\r\n$3\r\nGET\r\n$%u\r\n", key);
-    r->set_head = wb_strf("*3\r\n$3\r\nSET\r\n$%u\r\n", key);
-    r->set_mid = wb_strf("\r\n$%u\r\n", value);
-    r->get_len = strlen(r->get);
-    r->set_head_len = strlen(r->set_head);
-    r->set_mid_len = strlen(r->set_mid);
+    r->get = template(data, get, "\r\n", &r->get_len, &r->get_key_end);
+    r->set = template(data, set, value, &r->set_len, &r->set_key_end);
     *context = r;
     return 0;
 }
@@ -58,8 +74,7 @@ static void end(void *context)
     if (!r)
         return;
     free(r->get);
-    free(r->set_head);
-    free(r->set_mid);
+    free(r->set);
     free(r);
 }
 
@@ -67,7 +82,7 @@ static size_t request_max(const void *context)
 {
     const struct resp *r = context;
 
-    return r->set_head_len + r->data->keys.bytes + r->set_mid_len + r->data->values.bytes + 2;
+    return r->set_len + r->data->values.bytes + 2;
 }
 
 static void reset(void *context, void *conn_state)
@@ -79,26 +94,30 @@ static void reset(void *context, void *conn_state)
     rc->in_bulk = false;
 }
 
+/* Both sides have slack for a copy of fixed size, which is a few instructions. */
+static inline void copy_head(char *out, const char *from, size_t n)
+{
+    if (n <= WB_BUILD_SLACK)
+        memcpy(out, from, WB_BUILD_SLACK);
+    else
+        memcpy(out, from, n);
+}
+
 static char *build(const void *context, uint8_t op, uint64_t key, char *out)
 {
     const struct resp *r = context;
     const struct wb_load_data *d = r->data;
 
     if (op == OP_GET) {
-        memcpy(out, r->get, r->get_len);
-        out += r->get_len;
-        wb_keys_text(&d->keys, key, out);
-        out += d->keys.bytes;
-    } else {
-        memcpy(out, r->set_head, r->set_head_len);
-        out += r->set_head_len;
-        wb_keys_text(&d->keys, key, out);
-        out += d->keys.bytes;
-        memcpy(out, r->set_mid, r->set_mid_len);
-        out += r->set_mid_len;
-        memcpy(out, wb_values_of(&d->values, key), d->values.bytes);
-        out += d->values.bytes;
+        copy_head(out, r->get, r->get_len);
+        wb_keys_digits(&d->keys, key, out + r->get_key_end);
+        return out + r->get_len;
     }
+    copy_head(out, r->set, r->set_len);
+    wb_keys_digits(&d->keys, key, out + r->set_key_end);
+    out += r->set_len;
+    wb_values_write(&d->values, key, out);
+    out += d->values.bytes;
     memcpy(out, "\r\n", 2);
     return out + 2;
 }
@@ -160,7 +179,7 @@ static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, con
         rc->expect = NULL;
         rc->differs = false;
         if (s->flags & WB_SLOT_VERIFY) {
-            rc->expect = wb_values_of(&r->data->values, wb_worker_key(w, s));
+            rc->expect = wb_values_expect(&r->data->values, wb_worker_key(w, s), rc->scratch);
             rc->differs = n != (int64_t)r->data->values.bytes;
         }
         return 0;
@@ -221,34 +240,69 @@ static size_t take_cut_line(struct resp *r, struct wb_worker *w, struct wb_conn 
     return take_line(r, w, c, rc->line, rc->line + len) < 0 ? 0 : used;
 }
 
+/* The usual replies when they are whole: +OK, and a short or long bulk that is not compared.
+ * Returns where the reply ends, p when it is not one of these (the careful way then decides). */
+static inline const char *take_usual(struct wb_worker *w, struct wb_conn *c, const char *p,
+                                     const char *stop)
+{
+    const struct wb_slot *s = wb_worker_expects(c);
+    const char *q = p + 1;
+    int64_t n;
+
+    if (!s || stop - p < 5)
+        return p;
+    if (*p == '+') {
+        if (s->op != OP_SET || memcmp(p, "+OK\r\n", 5) != 0)
+            return p;
+        wb_worker_reply_ok(w, c, s);
+        return p + 5;
+    }
+    if (*p != '$' || s->op != OP_GET || (s->flags & WB_SLOT_VERIFY) || *q < '0' || *q > '9')
+        return p;
+    for (n = 0; *q >= '0' && *q <= '9'; q++) { /* at most 7 digits, then there is a CR */
+        n = n * 10 + (*q - '0');
+        if (q - p > 7 || stop - q < 5)
+            return p;
+    }
+    if (q[0] != '\r' || q[1] != '\n' || stop - q < n + 4 || q[n + 2] != '\r' || q[n + 3] != '\n')
+        return p;
+    wb_worker_reply_ok(w, c, s);
+    return q + n + 4;
+}
+
+/* One line, or the beginning of one. Returns the bytes used, 0 when it breaks the protocol. */
+static size_t take_text(struct resp *r, struct wb_worker *w, struct wb_conn *c, const char *p,
+                        size_t n)
+{
+    const struct resp_conn *rc = c->proto;
+    const char *lf = rc->line_len == 0 ? memchr(p, '\n', n) : NULL;
+
+    if (!lf)
+        return take_cut_line(r, w, c, p, n);
+    if (lf == p || lf[-1] != '\r' || lf - p > LINE_MAX_BYTES || take_line(r, w, c, p, lf - 1) < 0)
+        return 0;
+    return (size_t)(lf - p) + 1;
+}
+
 static int feed(void *context, struct wb_worker *w, struct wb_conn *c, const char *data, size_t n)
 {
-    struct resp *r = context;
     struct resp_conn *rc = c->proto;
     const char *p = data, *stop = data + n;
 
     while (p < stop) {
-        const char *lf;
         size_t used;
-        if (rc->in_bulk) {
-            used = take_bulk(w, c, p, (size_t)(stop - p));
-            if (used == 0)
-                return -1;
-            p += used;
-            continue;
+        if (!rc->in_bulk && rc->line_len == 0) {
+            const char *after = take_usual(w, c, p, stop);
+            if (after != p) {
+                p = after;
+                continue;
+            }
         }
-        lf = rc->line_len == 0 ? memchr(p, '\n', (size_t)(stop - p)) : NULL;
-        if (!lf) {
-            used = take_cut_line(r, w, c, p, (size_t)(stop - p));
-            if (used == 0)
-                return -1;
-            p += used;
-            continue;
-        }
-        if (lf == p || lf[-1] != '\r' || lf - p > LINE_MAX_BYTES ||
-            take_line(r, w, c, p, lf - 1) < 0)
+        used = rc->in_bulk ? take_bulk(w, c, p, (size_t)(stop - p))
+                           : take_text(context, w, c, p, (size_t)(stop - p));
+        if (used == 0)
             return -1;
-        p = lf + 1;
+        p += used;
     }
     return 0;
 }

@@ -119,6 +119,28 @@ static void test_buckets(void **state)
     wb_hist_release(&h);
 }
 
+/* The specialised record counts where the general one does. */
+static void test_record_ns(void **state)
+{
+    struct wb_hist a, b;
+
+    (void)state;
+    wb_hist_init_ns(&a);
+    wb_hist_init_ns(&b);
+    for (uint64_t v = 1; v < (uint64_t)INT64_MAX; v += v / 4 + 1) {
+        wb_hist_record(&a, (int64_t)v - 1);
+        wb_hist_record_ns(&b, (int64_t)v - 1);
+    }
+    wb_hist_record(&a, -3);
+    wb_hist_record_ns(&b, -3);
+    assert_int_equal(a.total, b.total);
+    assert_int_equal(a.over, b.over);
+    assert_true(a.min == b.min && a.max == b.max && a.sum == b.sum);
+    assert_memory_equal(a.low, b.low, a.ncounts * sizeof(*a.low));
+    wb_hist_release(&a);
+    wb_hist_release(&b);
+}
+
 static void test_shapes(void **state)
 {
     static const struct {
@@ -395,17 +417,12 @@ static void test_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_logs),
-        cmocka_unit_test(test_buckets),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_percentile_rule),
-        cmocka_unit_test(test_outside),
-        cmocka_unit_test(test_carry),
-        cmocka_unit_test(test_add_other_shape),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_hostile_counts),
-        cmocka_unit_test(test_log),
+        cmocka_unit_test(test_published_logs),  cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_record_ns),       cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_percentile_rule), cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_carry),           cmocka_unit_test(test_add_other_shape),
+        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_hostile_counts),  cmocka_unit_test(test_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,8 @@ static void test_text(void **state)
 
     (void)state;
     for (size_t i = 0; i < WB_LEN(rows); i++) {
-        struct wb_keys k = {.bytes = rows[i].bytes};
+        struct wb_keys k = {.bytes = rows[i].bytes,
+                            .digits = wb_keys_bytes_min(rows[i].key + 1) - 1};
         char out[WB_KEY_BYTES_MAX + 1];
         memset(out, '#', sizeof(out));
         wb_keys_text(&k, rows[i].key, out);
@@ -165,33 +166,53 @@ static void test_mix(void **state)
     assert_non_null(strstr(err.root, "get, set, del"));
 }
 
+/* The same key has the same bytes, other keys have others; small and long values alike. */
 static void test_values(void **state)
 {
-    struct wb_load_job job = {.seed = 4, .value_bytes = 4096};
-    struct wb_values a, b;
-    size_t zeros = 0;
+    static const int64_t sizes[] = {0, 1, 7, 8, 9, 64, 128, 129, 4096};
 
     (void)state;
-    wb_values_init(&a, &job);
-    wb_values_init(&b, &job);
-    for (uint64_t k = 0; k < 1000; k++) {
-        assert_memory_equal(wb_values_of(&a, k), wb_values_of(&b, k), 4096);
-        assert_true(wb_values_of(&a, k) + 4096 <= a.pool + WB_VALUE_POOL + 4096);
-        zeros += memcmp(wb_values_of(&a, k), wb_values_of(&a, k + 1), 16) == 0;
+    for (size_t n = 0; n < WB_LEN(sizes); n++) {
+        struct wb_load_job job = {.seed = 4, .value_bytes = sizes[n]};
+        size_t bytes = (size_t)sizes[n], same = 0;
+        struct wb_values a, b;
+        char one[4096 + 8], scratch[WB_VALUE_SMALL + 8];
+        wb_values_init(&a, &job);
+        wb_values_init(&b, &job);
+        for (uint64_t k = 0; k < 1000; k++) {
+            memset(one, '#', sizeof(one));
+            wb_values_write(&a, k, one);
+            assert_memory_equal(one, wb_values_expect(&b, k, scratch), bytes);
+            same += memcmp(one, wb_values_expect(&b, k + 1, scratch), bytes) == 0;
+            assert_int_equal(one[bytes + 7], '#');
+        }
+        assert_true(sizes[n] == 0 ? same == 1000 : sizes[n] == 1 ? same < 30 : same == 0);
+        wb_values_release(&a);
+        wb_values_release(&b);
     }
-    assert_int_equal(zeros, 0);
-    wb_values_release(&b);
-    job.content = WB_LOAD_LETTERS;
-    wb_values_init(&b, &job);
-    for (size_t i = 0; i < 5000; i++)
-        assert_true(b.pool[i] > ' ' && b.pool[i] < 127);
-    wb_values_release(&b);
-    job.content = WB_LOAD_ZEROS;
-    job.value_bytes = 0;
-    wb_values_init(&b, &job);
-    assert_int_equal(b.pool[WB_VALUE_POOL - 1], 0);
-    wb_values_release(&a);
-    wb_values_release(&b);
+}
+
+static void test_content(void **state)
+{
+    static const int64_t sizes[] = {100, 5000};
+
+    (void)state;
+    for (size_t n = 0; n < WB_LEN(sizes); n++) {
+        struct wb_load_job job = {.seed = 4, .value_bytes = sizes[n], .content = WB_LOAD_LETTERS};
+        struct wb_values v;
+        char out[5000 + 8];
+        wb_values_init(&v, &job);
+        wb_values_write(&v, 7, out);
+        for (int64_t i = 0; i < sizes[n]; i++)
+            assert_true(out[i] >= '0' && out[i] <= 'o');
+        wb_values_release(&v);
+        job.content = WB_LOAD_ZEROS;
+        wb_values_init(&v, &job);
+        wb_values_write(&v, 7, out);
+        for (int64_t i = 0; i < sizes[n]; i++)
+            assert_int_equal(out[i], 0);
+        wb_values_release(&v);
+    }
 }
 
 int main(void)
@@ -201,6 +222,7 @@ int main(void)
         cmocka_unit_test(test_uniform), cmocka_unit_test(test_pure),
         cmocka_unit_test(test_scatter), cmocka_unit_test(test_zipf),
         cmocka_unit_test(test_mix),     cmocka_unit_test(test_values),
+        cmocka_unit_test(test_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
