@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "server/analysis/changes.h"
 #include "server/analysis/compare.h"
 #include "server/analysis/csv.h"
 #include "server/analysis/input.h"
@@ -140,6 +141,28 @@ static int read_runs(const struct wb_topic_file *files, size_t n, const char *co
     return 0;
 }
 
+/* A document with values, or a list, or the only (or named) column. */
+static int read_history(const struct wb_topic_file *files, size_t n, const char *column,
+                        wb_json **out, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *in = NULL;
+    wb_json *list = NULL;
+    bool columns;
+
+    if (wb_topic_parse(&files[0], &in, &columns, err) < 0)
+        return -err->code;
+    if (column == NULL && wb_json_type(in) == WB_JSON_OBJECT &&
+        (!columns || wb_json_get(in, "values"))) {
+        *out = WB_STEAL(in);
+        return 0;
+    }
+    if (one_list(in, files[0].path, column, &list, err) < 0)
+        return -err->code;
+    *out = wb_json_object();
+    wb_json_set(*out, "values", list);
+    return 0;
+}
+
 const struct wb_topic wb_topics[] = {
     {.name = "compare",
      .summary = "two sets of runs: which is better, by how much, how sure",
@@ -211,6 +234,16 @@ const struct wb_topic wb_topics[] = {
      .read = read_metrics,
      .answer = wb_stats_composite,
      .print = wb_stats_composite_print},
+    {.name = "changes",
+     .summary = "where a nightly history changed its level, and what holds now",
+     .input = "{\"values\":[.., null where a night is missing], \"better\"?, \"ids\"?,\n"
+              "\"annotations\"?:[{\"index\", \"type\":\"accepted\"|\"excluded\"|\"environment\"}],\n"
+              "\"min_magnitude_percent\"?, \"previous\"?: an earlier answer}",
+     .options = WB_TO_COLUMN | WB_TO_BETTER | WB_TO_THRESHOLD,
+     .files = 1,
+     .read = read_history,
+     .answer = wb_stats_changes,
+     .print = wb_stats_changes_print},
     {NULL},
 };
 
