@@ -32,10 +32,6 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-static char *const default_env[] = {
-    (char[]){"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-    (char[]){"LANG=C.UTF-8"}, (char[]){"HOME=/"}, NULL};
-
 /* In the child: only async-signal-safe calls, everything was prepared before. */
 static __attribute__((noreturn)) void become(const struct wb_child_spec *spec, pid_t parent,
                                              const int theirs[4])
@@ -58,7 +54,15 @@ static __attribute__((noreturn)) void become(const struct wb_child_spec *spec, p
     (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (spec->cwd && chdir(spec->cwd) < 0)
         goto failed;
-    (void)execvpe(spec->argv[0], spec->argv, spec->env ? spec->env : default_env);
+    if (spec->env) {
+        (void)execvpe(spec->argv[0], spec->argv, spec->env);
+    } else {
+        char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+        char lang[] = "LANG=C.UTF-8", home[] = "HOME=/";
+        char *const env[] = {path, lang, home, NULL};
+
+        (void)execvpe(spec->argv[0], spec->argv, env);
+    }
 failed:
     why = errno;
     if (write(theirs[3], &why, sizeof(why)) < 0)

@@ -58,7 +58,7 @@ static int look(const struct wb_cli *cli, const struct wb_recipe *r,
                 const struct wb_recipe_version *v, enum action what, const struct wb_cancel *cancel,
                 struct row *row)
 {
-    static char prefix[] = "artifacts:";
+    char prefix[] = "artifacts:";
     int rc;
 
     if (what == FETCH)
