@@ -19,9 +19,10 @@
 #include "server/base/cgroup.h"
 #include "server/base/json.h"
 
-#define WB_JOB_LOG_MAX (8 << 20)    /* head kept of each stream unless the spec says otherwise */
-#define WB_JOB_TAIL_MAX (256 << 10) /* and its last bytes beyond that, after a line with the gap \
-                                     */
+#define WB_JOB_LOG_MAX (8 << 20) /* head kept of each stream unless the spec says otherwise */
+#define WB_JOB_TAIL_MAX                                                      \
+    (256 << 10) /* and its last bytes beyond that, after a line with the gap \
+                 */
 
 struct wb_job_spec {
     const char *dir;   /* absolute; made by start, must not exist */

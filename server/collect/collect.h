@@ -100,6 +100,22 @@ enum wb_validity wb_validity_judge(const wb_json *windows, const wb_json *canary
  * reboot. Adds its entries to evidence. */
 enum wb_validity wb_host_state_judge(const wb_json *before, const wb_json *after,
                                      wb_json *evidence);
+/* Which checks there are and how they judge; another number in a record means that its verdict
+ * cannot be made again by this program. */
+#define WB_VALIDITY_RULES 1
+/*
+ * All of the above from what a record keeps, so that the verdict of a stored run can be made again,
+ * also with other limits. result: result.json, {phases: [{name, model, measured, samples, load,
+ * in_flight, cpu_quota}], canary, governor: {before, after}, host_state: {before, after}, validity:
+ * {rules, limits}}. limits NULL: those of the result. A run without a measured window is
+ * unverified, without evidence. WB_UNSUPPORTED: other rules, or limits that this program does not
+ * know.
+ */
+int wb_validity_of_result(const wb_json *result, const struct wb_validity_limits *limits,
+                          enum wb_validity *out, wb_json *evidence,
+                          struct wb_err *err) WB_MUST_CHECK;
+/* result.validity: the rules and limits that are judged by. Owned. */
+wb_json *wb_validity_rules_json(const struct wb_validity_limits *limits);
 /* The first outcome word in the evidence, NULL when none speaks about it. Static text. */
 const char *wb_evidence_outcome(const wb_json *evidence);
 

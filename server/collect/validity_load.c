@@ -180,6 +180,12 @@ static void judge_verdict(struct wb_judge *j, const wb_json *load)
                          .noisy = NAN,
                          .worse = NAN};
 
+    if (!*word && wb_json_type(wb_json_get(load, "tool")) == WB_JSON_OBJECT) {
+        c.not_applicable = true;
+        c.reason = wb_json_str_or(load, "verdict_reason", "not applicable");
+        wb_judge_add(j, &c, "the load program is a foreign one and does not judge itself");
+        return;
+    }
     for (size_t i = 0; i < WB_LEN(words); i++)
         if (!strcmp(word, words[i].word)) {
             c.verdict = words[i].verdict;

@@ -25,8 +25,8 @@ static wb_json *limits_of(const struct wb_run *r)
 {
     wb_json *all = wb_json_array();
 
-    for (size_t i = 0; i < wb_json_len(r->windows); i++) {
-        const wb_json *w = wb_json_at(r->windows, i);
+    for (size_t i = 0; i < wb_json_len(r->phases); i++) {
+        const wb_json *w = wb_json_at(r->phases, i);
         const wb_json *load = wb_json_get(w, "load");
         const char *verdict = wb_json_str_or(load, "verdict", "");
         const wb_json *reason = wb_json_at(wb_json_get(load, "reasons"), 0);
@@ -36,10 +36,10 @@ static wb_json *limits_of(const struct wb_run *r)
                                                                 : NULL;
         wb_json *l;
 
-        if (!by)
+        if (!by || !wb_json_bool_or(w, "measured", true))
             continue;
         l = wb_json_object();
-        wb_json_set(l, "metric", wb_json_str(wb_json_str_or(w, "phase", ""))); /* the whole phase */
+        wb_json_set(l, "metric", wb_json_str(wb_json_str_or(w, "name", ""))); /* the whole phase */
         wb_json_set_str(l, "by", by);
         wb_json_set_str(l, "text", wb_json_str_or(reason, "text", verdict));
         wb_json_push(all, l);
@@ -47,29 +47,44 @@ static wb_json *limits_of(const struct wb_run *r)
     return all;
 }
 
-static wb_json *canary_json(const struct wb_run *r)
+static void set_canary(const struct wb_run *r, wb_json *result)
 {
     wb_json *c;
 
-    if (r->canary_before_ns <= 0 || r->canary_after_ns <= 0)
-        return NULL;
+    if (r->canary_before_ns <= 0 || r->canary_after_ns <= 0) {
+        wb_json_set_reason(result, "canary", "not measured");
+        return;
+    }
     c = wb_json_object();
     wb_json_set_int(c, "before_ns", r->canary_before_ns);
     wb_json_set_int(c, "after_ns", r->canary_after_ns);
-    return c;
+    wb_json_set(result, "canary", c);
 }
 
-static wb_json *result_json(const struct wb_run *r, const wb_json *canary)
+/* State of the host before and after, as validity is judged by it. */
+static void set_host_state(const struct wb_run *r, wb_json *result)
+{
+    WB_AUTO_FREE char *after = wb_governor("/sys");
+    wb_json *governor = wb_json_object(), *state = wb_json_object();
+
+    wb_json_set_str(governor, "before", r->governor_before);
+    wb_json_set_str(governor, "after", after);
+    wb_json_set(result, "governor", governor);
+    wb_json_set(state, "before", r->state_before ? wb_json_ref(r->state_before) : wb_json_null());
+    wb_json_set(state, "after", r->state_after ? wb_json_ref(r->state_after) : wb_json_null());
+    wb_json_set(result, "host_state", state);
+}
+
+static wb_json *result_json(const struct wb_run *r)
 {
     wb_json *j = wb_json_object();
 
     wb_json_set_int(j, "schema", 1);
     wb_json_set(j, "phases", wb_json_ref(r->phases));
     wb_json_set(j, "server", wb_json_ref(r->server));
-    if (canary)
-        wb_json_set(j, "canary", wb_json_ref(canary));
-    else
-        wb_json_set_reason(j, "canary", "not measured");
+    set_canary(r, j);
+    set_host_state(r, j);
+    wb_json_set(j, "validity", wb_validity_rules_json(&r->e->study->validity));
     if (r->e->calibration)
         wb_json_set(j, "calibration", wb_json_ref(r->e->calibration));
     else
@@ -157,22 +172,6 @@ static wb_json *metrics_or_empty(const wb_json *result)
     return m;
 }
 
-/* Runs that failed before a window was measured have nothing to be judged by. */
-static void judge(struct wb_run *r, const wb_json *canary, wb_json *evidence)
-{
-    WB_AUTO_FREE char *after = wb_governor("/sys");
-    enum wb_validity host;
-
-    if (wb_json_len(r->windows) == 0) {
-        r->validity = WB_UNVERIFIED;
-        return;
-    }
-    r->validity = wb_validity_judge(r->windows, canary, r->governor_before, after,
-                                    &r->e->study->validity, evidence);
-    host = wb_host_state_judge(r->state_before, r->state_after, evidence);
-    r->validity = wb_validity_worse(r->validity, host);
-}
-
 /* The figures themselves may say that something went wrong which no phase noticed. */
 static void judge_outcome(struct wb_run *r, const wb_json *evidence)
 {
@@ -213,17 +212,21 @@ static void tell_end(struct wb_run *r, const wb_json *summary, const char *commi
 
 static int fill_record(struct wb_run *r, struct wb_record *rec, struct wb_err *err)
 {
-    WB_AUTO_JSON wb_json *canary = canary_json(r);
     wb_json *evidence = wb_json_array();
     int64_t ended = wb_now_unix_ms(NULL);
     wb_json *s;
+    int rc;
 
-    judge(r, canary, evidence);
+    rec->result = result_json(r);
+    rc = wb_validity_of_result(rec->result, NULL, &r->validity, evidence, err);
+    if (rc < 0) {
+        wb_json_free(evidence);
+        return rc;
+    }
     if (r->outcome == WB_OUTCOME_OK)
         judge_outcome(r, evidence);
     rec->run = wb_strdup(r->id);
     rec->started_ms = r->started_ms;
-    rec->result = result_json(r, canary);
     rec->study = wb_json_ref(r->e->study->resolved);
     rec->plan = wb_plan_json(r->e->plan);
     rec->environment = environment_json(r);

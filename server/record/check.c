@@ -7,6 +7,7 @@
 #include "server/base/clock.h"
 #include "server/base/digest.h"
 #include "server/base/file.h"
+#include "server/collect/collect.h"
 #include "server/record/summary.h"
 
 #define DEPTH_MAX 12
@@ -299,7 +300,8 @@ static int check_raw(struct check *c, const wb_json *summary, struct wb_err *err
 /* Whether a metric's name is of those that are made from the result. */
 static bool is_derived(const char *name)
 {
-    static const char *const ends[] = {".throughput", ".p50_ms", ".p99_ms", ".p99_9_ms"};
+    static const char *const ends[] = {".throughput", ".p50_ms", ".p99_ms", ".p99_9_ms",
+                                       ".client_cpu_ms"};
     size_t n = strlen(name);
 
     for (size_t i = 0; i < WB_LEN(ends); i++) {
@@ -309,6 +311,14 @@ static bool is_derived(const char *name)
             return true;
     }
     return false;
+}
+
+/* A metric that was not made yet when the record was. */
+static bool is_later(const char *name, const wb_json *stored)
+{
+    const char *end = strrchr(name, '.');
+
+    return end && !strcmp(end, ".client_cpu_ms") && !wb_json_get(stored, name);
 }
 
 static void check_metrics(struct check *c, const wb_json *summary, const wb_json *result)
@@ -324,13 +334,47 @@ static void check_metrics(struct check *c, const wb_json *summary, const wb_json
         return;
     }
     for (void *it = wb_json_first(made); it; it = wb_json_next(made, it))
-        if (!wb_json_equal(wb_json_iter_value(it), wb_json_get(stored, wb_json_iter_key(it))))
+        if (!is_later(wb_json_iter_key(it), stored) &&
+            !wb_json_equal(wb_json_iter_value(it), wb_json_get(stored, wb_json_iter_key(it))))
             add(c, "summary.json", "metrics", "%s is not what follows from result.json",
                 wb_json_iter_key(it));
     for (void *it = wb_json_first(stored); it; it = wb_json_next(stored, it))
         if (is_derived(wb_json_iter_key(it)) && !wb_json_get(made, wb_json_iter_key(it)))
             add(c, "summary.json", "metrics", "%s does not follow from result.json",
                 wb_json_iter_key(it));
+}
+
+/* Which order keys and digits have in the store. */
+static char *canonical_text(const wb_json *j)
+{
+    struct wb_buf b = WB_BUF_INIT(2u * WB_DOC_MAX);
+
+    wb_json_canonical(j, &b);
+    return wb_buf_take(&b);
+}
+
+/* The verdict follows from the evidence, and the evidence from the result. */
+static void check_validity(struct check *c, const wb_json *summary, const wb_json *result)
+{
+    WB_AUTO_JSON wb_json *evidence = wb_json_array();
+    const char *stored = wb_json_str_or(summary, "validity", "");
+    struct wb_err err = WB_ERR_INIT;
+    enum wb_validity made;
+
+    if (!wb_json_get(result, "validity"))
+        return; /* an attempt that was interrupted, or a record of before it was kept */
+    if (wb_validity_of_result(result, NULL, &made, evidence, &err) < 0) {
+        add(c, "result.json", "other-rules", "%s", err.root);
+        return;
+    }
+    WB_AUTO_FREE char *have = canonical_text(wb_json_get(summary, "evidence"));
+    WB_AUTO_FREE char *want = canonical_text(evidence);
+
+    if (strcmp(stored, wb_validity_name(made)) != 0)
+        add(c, "summary.json", "validity", "it says %s, what follows from result.json is %s",
+            stored, wb_validity_name(made));
+    if (!have || !want || strcmp(have, want) != 0)
+        add(c, "summary.json", "validity", "the evidence is not what follows from result.json");
 }
 
 static void check_missing(struct check *c)
@@ -359,8 +403,10 @@ int wb_check_folder(struct wb_store *s, const char *ref, const char *date,
         check_summary(&c, summary);
         check_listed(&c, wb_json_get(summary, "files"));
         check_recipe(&c, summary);
-        if (result)
+        if (result) {
             check_metrics(&c, summary, result);
+            check_validity(&c, summary, result);
+        }
         rc = check_raw(&c, summary, &own);
     }
     if (rc < 0 && err)

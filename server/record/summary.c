@@ -31,7 +31,7 @@ static const char *phase_model(const wb_json *phase)
 static int phase_metrics(const wb_json *phase, size_t i, wb_json *metrics, struct wb_err *err)
 {
     const char *name = wb_json_str_or(phase, "name", NULL), *model = phase_model(phase);
-    const wb_json *load = wb_json_get(phase, "load"), *times;
+    const wb_json *load = wb_json_get(phase, "load"), *times, *per_op;
     WB_AUTO_FREE char *first = NULL;
 
     if (!name || !wb_safe_name(name))
@@ -45,6 +45,12 @@ static int phase_metrics(const wb_json *phase, size_t i, wb_json *metrics, struc
     if (wb_json_get(metrics, first))
         return wb_fail(err, WB_INVALID, "result: two phases are named '%s'", name);
     add_metric(metrics, name, "throughput", wb_json_get(load, "achieved_per_s"), true);
+    per_op = wb_json_path(load, "client.cpu_s_per_million_ops");
+    if (wb_json_bool_or(phase, "measured", true) && wb_json_is_number(per_op)) {
+        WB_AUTO_JSON wb_json *ms = wb_json_real(wb_json_number(per_op, 0) / 1000);
+
+        add_metric(metrics, name, "client_cpu_ms", ms, false);
+    }
     times = wb_json_path(load, !strcmp(model, "open") ? "operations.all.response"
                                                       : "operations.all.service");
     for (size_t k = 0; k < WB_LEN(latencies); k++)

@@ -12,7 +12,8 @@
 
 /* Metrics of all phases: "<phase>.throughput" (successful operations per second) and, from the
  * response times in the open model and the service times in the closed one, "<phase>.p50_ms",
- * "<phase>.p99_ms", "<phase>.p99_9_ms"; each {value, unit, better}. A figure that the load could
+ * "<phase>.p99_ms", "<phase>.p99_9_ms"; of measured phases also "<phase>.client_cpu_ms", CPU time
+ * of the load program per operation. Each is {value, unit, better}. A figure that the load could
  * not give (null or absent) has no metric. *metrics is an object owned by the caller. WB_INVALID
  * names the phase. */
 int wb_summary_metrics(const wb_json *result, wb_json **metrics, struct wb_err *err) WB_MUST_CHECK;

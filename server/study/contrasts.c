@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kinds[] = {"throughput", "p50_ms", "p99_ms", "p99_9_ms", NULL};
+/* client_cpu_ms: of the load program, per operation. */
+static const char *const kinds[] = {"throughput", "p50_ms",        "p99_ms",
+                                    "p99_9_ms",   "client_cpu_ms", NULL};
 
 /* Names of phases have no dot, but be sure: the last one ends the phase. */
 const struct wb_phase *wb_metric_phase(const struct wb_study *s, const char *metric)
@@ -169,9 +171,20 @@ static void add_row(struct list *l, const char *name, int arm, int against, cons
         .primary = primary};
 }
 
-/* The throughput of a phase with a rate is that rate: no row unless it is asked for. */
-static bool worth_a_row(const struct wb_phase *ph, const char *metric)
+/* What the client costs is of interest where clients are compared. */
+static bool varies_tool(const struct wb_study *s)
 {
+    for (size_t i = 0; i < s->nfactors; i++)
+        if (strcmp(s->factors[i].name, "tool") == 0)
+            return true;
+    return false;
+}
+
+/* The throughput of a phase with a rate is that rate: no row unless it is asked for. */
+static bool worth_a_row(const struct wb_study *s, const struct wb_phase *ph, const char *metric)
+{
+    if (strcmp(strrchr(metric, '.'), ".client_cpu_ms") == 0)
+        return varies_tool(s);
     return ph->pace == WB_PACE_MAX || !wb_metric_higher_is_better(metric);
 }
 
@@ -294,7 +307,7 @@ void wb_contrasts_make(const struct wb_study *s, const struct wb_arm *arms, size
     wb_metrics_list(s, &metrics);
     for (size_t i = 0; i < primaries; i++) {
         for (size_t k = 0; k < metrics.n; k++) {
-            if (worth_a_row(wb_metric_phase(s, metrics.v[k]), metrics.v[k])) {
+            if (worth_a_row(s, wb_metric_phase(s, metrics.v[k]), metrics.v[k])) {
                 WB_AUTO_FREE char *name = wb_strdup(l.v[i].name);
 
                 add_row(&l, name, l.v[i].arm, l.v[i].against, metrics.v[k], false);

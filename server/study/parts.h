@@ -71,12 +71,19 @@ void wb_study_workload(struct wb_setup *s, const struct wb_node *workload, struc
 /* Adds one phase, or one for each rate of its list. */
 void wb_study_phase(struct wb_setup *s, const struct wb_node *n, struct wb_problems *p);
 
+/* study_tool.c ----------------------------------------------------------------------------- */
+
+/* Foreign load programs that a study declares by name. */
+void wb_study_tools(struct wb_setup *s, const struct wb_node *tools, struct wb_problems *p);
+void wb_tools_release(struct wb_setup *s);
+/* The program of a phase that is filled in but for it: `tool` is a name or a declaration. */
+void wb_study_phase_tool(struct wb_setup *s, const struct wb_node *n, const struct wb_node *tool,
+                         struct wb_phase *ph, struct wb_problems *p);
+
 /* study_rules.c ---------------------------------------------------------------------------- */
 
 /* DESIGN.md section 14. */
 void wb_validity_defaults(struct wb_validity_limits *v);
-/* {steal: {noisy, invalid}, ...} in percent, foreign_cpu in cores; owned by the caller. */
-wb_json *wb_validity_json(const struct wb_validity_limits *v);
 void wb_study_validity(struct wb_study *s, const struct wb_node *validity, struct wb_problems *p);
 void wb_study_contrasts(struct wb_study *s, const struct wb_node *contrasts, struct wb_problems *p);
 /* Checks the arms and metrics that the contrasts name, as far as these are known: a wrong factor

@@ -16,6 +16,7 @@
 #define INSTANCE_OVERHEAD_S 0.5 /* of each instance after the first */
 #define LOAD_BYTES_PER_S 80e6
 #define LOAD_ROWS_PER_S 50e3
+#define OPERATIONS_GUESS_PER_S 100e3 /* of phases that are as long as their operations take */
 #define PREPARE_S 10.0
 
 /* Random numbers of their own for the order of steps, so that they do not follow that of arms. */
@@ -68,7 +69,8 @@ static double run_seconds(const struct wb_arm *a)
         if (ph->load_only)
             t += by_bytes > by_rows ? by_bytes : by_rows;
         else
-            t += (double)(ph->warm_up_ns + ph->for_ns) / 1e9;
+            t += (double)(ph->warm_up_ns + ph->for_ns) / 1e9 +
+                 (double)ph->operations / OPERATIONS_GUESS_PER_S;
     }
     return t;
 }

@@ -99,7 +99,12 @@ static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *o
         wb_format_ns(ph->warm_up_ns, &b);
         wb_table_cell(t, "%s", wb_buf_str(&b));
         wb_buf_clear(&b);
-        wb_format_ns(ph->for_ns, &b);
+        if (ph->operations > 0) {
+            wb_format_count((double)ph->operations, &b);
+            wb_buf_adds(&b, " ops");
+        } else {
+            wb_format_ns(ph->for_ns, &b);
+        }
         wb_table_cell(t, "%s", wb_buf_str(&b));
     }
     wb_table_print(t, width, out);

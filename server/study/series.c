@@ -4,6 +4,19 @@
 
 #include "server/base/digest.h"
 
+/* What makes one foreign load program another. */
+static wb_json *tool_json(const struct wb_tool_command *c)
+{
+    wb_json *o = wb_json_object(), *argv = wb_json_array();
+
+    for (size_t i = 0; i < c->argv.n; i++)
+        wb_json_push(argv, wb_json_str(c->argv.v[i]));
+    wb_json_set_str(o, "name", c->name);
+    wb_json_set(o, "command", argv);
+    wb_json_set_str(o, "version", c->version);
+    return o;
+}
+
 static wb_json *phase_json(const struct wb_phase *ph)
 {
     static const char *const paces[] = {
@@ -24,6 +37,10 @@ static wb_json *phase_json(const struct wb_phase *ph)
     wb_json_set_int(o, "warm_up_ns", ph->warm_up_ns);
     wb_json_set_int(o, "for_ns", ph->for_ns);
     wb_json_set_int(o, "timeout_ns", ph->timeout_ns);
+    if (ph->operations > 0)
+        wb_json_set_int(o, "operations", ph->operations);
+    if (ph->tool)
+        wb_json_set(o, "tool", tool_json(ph->tool));
     return o;
 }
 

@@ -42,6 +42,7 @@ static const struct wb_field fields[] = {
     {"cpus_per_instance", WB_F_NODE, false, AT(setup), 0, 0, NULL, "a number of CPUs"},
     {"placement", WB_F_TEXT, false, AT(placement), 0, 0, NULL, "same-host or shared"},
     {"memory", WB_F_NODE, false, AT(setup), 0, 0, NULL, "what native x1 gets, such as 1GiB"},
+    {"tools", WB_F_NODE, false, AT(setup), 0, 0, NULL, "foreign load programs by name"},
     {"workload", WB_F_NODE, false, AT(setup), 0, 0, NULL, "{data, phases}"},
     {"rounds", WB_F_NODE, false, AT(rounds), 0, 0, NULL, "how often every arm runs"},
     {"seed", WB_F_INT, false, AT(seed), 0, 9e15, NULL, "of all random choices; 0 draws one"},

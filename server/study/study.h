@@ -5,6 +5,7 @@
 #define WB_STUDY_STUDY_H
 
 #include "provisioners/forms/form.h"
+#include "runners/tools/command.h"
 #include "server/study/recipe.h"
 
 enum wb_share { WB_SHARE_HOST, WB_SHARE_INSTANCE };
@@ -32,7 +33,9 @@ struct wb_phase {
     double calibrated_percent; /* CALIBRATED */
     char *arrivals;            /* "constant" | "poisson"; NULL in closed loop */
     int64_t warm_up_ns, for_ns;
+    int64_t operations; /* measured operations in all instead of for_ns; 0: by time */
     int64_t timeout_ns;
+    const struct wb_tool_command *tool; /* of the setup's; NULL: wb-load */
 };
 
 /* What an arm runs under, beside form, quota and settings: the keys of a study that a factor may
@@ -48,6 +51,8 @@ struct wb_setup {
     int64_t rows, key_bytes, value_bytes;
     struct wb_phase *phases; /* same names, in the same order, in all arms */
     size_t nphases, phases_cap;
+    struct wb_tool_command **tools; /* foreign load programs that are declared */
+    size_t ntools, tools_cap;
 };
 void wb_setup_release(struct wb_setup *s);
 
@@ -81,6 +86,12 @@ struct wb_validity_limits { /* DESIGN.md section 14; percent unless said */
     double run_queue_noisy;
     double errors_noisy, errors_fail;
 };
+
+/* {steal: {noisy, invalid}, ...} in percent, foreign_cpu in cores; owned by the caller. */
+wb_json *wb_validity_json(const struct wb_validity_limits *v);
+/* The same back; WB_UNSUPPORTED when one is missing. */
+int wb_validity_limits_read(const wb_json *j, struct wb_validity_limits *out,
+                            struct wb_err *err) WB_MUST_CHECK;
 
 struct wb_study {
     char *name;

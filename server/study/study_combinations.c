@@ -100,14 +100,16 @@ static bool excludes(const struct wb_study *s, const struct exclusion *x, const 
 
 /* ---- the tree of one combination ---- */
 
-/* Whether a phase as it stands in the study takes the member: the data load takes none, and depth
- * is of closed loops. */
+/* Whether a phase as it stands in the study takes the member: the data load takes none, depth is
+ * of closed loops, and a phase that names its own load program keeps it. */
 static bool phase_takes(const struct wb_node *phase, const char *member)
 {
     const struct wb_node *op = wb_node_get(phase, "op"), *rate = wb_node_get(phase, "rate");
 
     if (phase->kind != WB_NODE_MAP || (op && op->text && strcmp(op->text, "insert") == 0))
         return false;
+    if (strcmp(member, "tool") == 0)
+        return !wb_node_get(phase, "tool");
     return strcmp(member, "depth") != 0 || !rate || (rate->text && strcmp(rate->text, "max") == 0);
 }
 

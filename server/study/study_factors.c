@@ -29,6 +29,7 @@ static const struct wb_factor_name names[] = {
     {"depth", NULL, "depth"},
     {"threads", NULL, "threads"},
     {"keys", NULL, "keys"},
+    {"tool", NULL, "tool"},
 };
 
 static const char *const later[] = {"version",     "nodes",       "hosts",    "load",

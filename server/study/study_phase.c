@@ -10,8 +10,8 @@
 
 struct raw_phase {
     char *name, *op, *order, *keys, *arrivals;
-    int64_t connections, depth, threads, warm_up, length, timeout;
-    const struct wb_node *mix, *rate;
+    int64_t connections, depth, threads, warm_up, length, operations, timeout;
+    const struct wb_node *mix, *rate, *tool;
 };
 
 static const struct wb_field phase_fields[] = {
@@ -35,6 +35,10 @@ static const struct wb_field phase_fields[] = {
      "time before the measured window"},
     {"for", WB_F_DURATION, false, offsetof(struct raw_phase, length), 100e6, 86400e9, NULL,
      "length of the measured window, such as 60s"},
+    {"ops", WB_F_INT, false, offsetof(struct raw_phase, operations), 1, 9e15, NULL,
+     "instead of for: measured operations in all"},
+    {"tool", WB_F_NODE, false, offsetof(struct raw_phase, tool), 0, 0, NULL,
+     "the load program: wb-load, or one that is declared under tools or here"},
     {"timeout", WB_F_DURATION, false, offsetof(struct raw_phase, timeout), 1e6, 600e9, NULL,
      "age at which an operation counts as failed"},
 };
@@ -192,7 +196,7 @@ static void read_load(struct wb_phase *ph, const struct wb_node *n, const struct
                       struct wb_problems *p)
 {
     static const char *const measured_only[] = {"mix",     "keys", "rate", "arrivals",
-                                                "warm_up", "for",  NULL};
+                                                "warm_up", "for",  "ops",  "tool", NULL};
 
     ph->load_only = true;
     if (!raw->order)
@@ -255,9 +259,12 @@ static void read_measured(struct wb_phase *ph, const struct wb_node *n, const st
     if (raw->arrivals)
         (void)wb_word_now(wb_node_get(n, "arrivals"), "arrivals", raw->arrivals, arrival_laws, NULL,
                           p);
-    if (!wb_node_get(n, "for"))
+    if (!wb_node_get(n, "for") && !wb_node_get(n, "ops"))
         wb_problem_key(p, n, "for", "missing",
                        "phase needs for: length of the measured window, such as 60s");
+    else if (wb_node_get(n, "for") && wb_node_get(n, "ops"))
+        wb_problem(p, wb_node_get(n, "ops"), "contradiction",
+                   "a phase is as long as for says, or as its ops take: not both");
     refuse_keys(n, load_only, "in a measured phase", p);
     if (ph->pace == WB_PACE_MAX && (!raw->rate || raw->rate->text))
         refuse_keys(n, open_only, "at rate: max, where every answer brings the next request", p);
@@ -297,6 +304,7 @@ void wb_study_phase(struct wb_setup *s, const struct wb_node *n, struct wb_probl
                             .connections = raw.connections,
                             .depth = raw.depth,
                             .threads = raw.threads,
+                            .operations = raw.operations,
                             .timeout_ns = raw.timeout};
     if (n->kind == WB_NODE_MAP &&
         (!raw.op || wb_word_now(wb_node_get(n, "op"), "op", raw.op, ops, ops_later, p) >= 0)) {
@@ -313,8 +321,9 @@ void wb_study_phase(struct wb_setup *s, const struct wb_node *n, struct wb_probl
                    (long long)raw.connections, raw.connections == 1 ? "" : "s");
     if (!ph->load_only) {
         ph->keys = raw.keys ? WB_STEAL(raw.keys) : wb_strdup("uniform");
-        ph->warm_up_ns = raw.warm_up;
+        ph->warm_up_ns = wb_node_get(n, "warm_up") || !raw.tool ? raw.warm_up : 0;
         ph->for_ns = raw.length;
+        wb_study_phase_tool(s, n, raw.tool, ph, p);
     }
     if (ph->pace != WB_PACE_MAX)
         ph->arrivals = raw.arrivals ? WB_STEAL(raw.arrivals) : wb_strdup("poisson");

@@ -60,6 +60,26 @@ wb_json *wb_validity_json(const struct wb_validity_limits *v)
     return o;
 }
 
+int wb_validity_limits_read(const wb_json *j, struct wb_validity_limits *out, struct wb_err *err)
+{
+    struct wb_validity_limits v;
+
+    for (size_t i = 0; i < WB_LEN(limit_rows); i++) {
+        const struct limit_row *row = &limit_rows[i];
+        const wb_json *l = wb_json_get(j, row->key);
+        const wb_json *noisy = wb_json_get(l, "noisy");
+        const wb_json *worse = row->worse ? wb_json_get(l, row->worse) : noisy;
+
+        if (!wb_json_is_number(noisy) || !wb_json_is_number(worse))
+            return wb_fail(err, WB_UNSUPPORTED, "the limit %s is not known", row->key);
+        *(double *)((char *)&v + row->noisy_at) = wb_json_number(noisy, 0);
+        if (row->worse)
+            *(double *)((char *)&v + row->worse_at) = wb_json_number(worse, 0);
+    }
+    *out = v;
+    return 0;
+}
+
 static void read_limit(struct wb_validity_limits *v, const struct limit_row *row,
                        const struct wb_node *n, struct wb_problems *p)
 {

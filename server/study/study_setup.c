@@ -12,7 +12,7 @@ struct raw_setup {
     char *topology, *network;
     int share, limits, cpus;
     int64_t cpus_per_instance, memory;
-    const struct wb_node *workload;
+    const struct wb_node *workload, *tools;
 };
 
 static const char *const share_words[] = {"host", "instance", NULL};
@@ -33,6 +33,7 @@ static const struct wb_field fields[] = {
      "with cpus: disjoint and share: instance"},
     {"memory", WB_F_BYTES, false, AT(memory), 1 << 20, MEMORY_MAX, NULL,
      "what native x1 gets, such as 1GiB"},
+    {"tools", WB_F_NODE, false, AT(tools), 0, 0, NULL, "foreign load programs by name"},
     {"workload", WB_F_NODE, true, AT(workload), 0, 0, NULL, "{data, phases}"},
 };
 #undef AT
@@ -110,6 +111,8 @@ void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, s
     read_topology(s, wb_node_get(tree, "topology"), raw.topology, recipe, p);
     read_network(s, wb_node_get(tree, "network"), raw.network, p);
     check_cpus(s, wb_node_get(tree, "cpus_per_instance"), p);
+    if (raw.tools)
+        wb_study_tools(s, raw.tools, p);
     wb_study_workload(s, raw.workload, p);
     free(raw.topology);
     free(raw.network);
@@ -123,6 +126,7 @@ void wb_setup_release(struct wb_setup *s)
         free(s->phases[i].keys);
         free(s->phases[i].arrivals);
     }
+    wb_tools_release(s);
     free(s->phases);
     free(s->topology);
     *s = (struct wb_setup){0};
