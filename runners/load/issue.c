@@ -1,60 +1,59 @@
 /*
  * Where a worker's next operation comes from and which connection gets it.
  */
-#include "runners/load/worker.h"
+#include "runners/load/issue.h"
 
 #include <string.h>
 
 #include "server/base/clock.h"
 #include "server/base/mem.h"
 
-#define BURST 512             /* most arrivals issued in one turn, so that replies are read */
 #define ATTEMPTS 5            /* per row while loading */
 #define RETRY_NS (50 * WB_MS) /* first pause of a row that failed */
 #define LATE_NS WB_MS         /* arrivals later than this count as catching up */
 #define BUDGET_S 0.01         /* seconds of catching up that may be saved */
 
-static bool has_room(const struct wb_worker *w, const struct wb_conn *c)
+/* Each instance has a ring of its own where keys are split. */
+static struct wb_conn **ring_of(struct wb_worker *w, const struct wb_conn *c)
 {
-    return c->state == WB_CONN_UP && c->expired == 0 && wb_conn_in_flight(c) < c->depth &&
-           c->out_len + w->request_max <= c->out_cap;
+    return w->shard ? &w->shard[c->target].ready : &w->ready;
 }
 
-static void ring_insert(struct wb_worker *w, struct wb_conn *c)
+static void ring_insert(struct wb_conn **ring, struct wb_conn *c)
 {
-    if (!w->ready) {
+    if (!*ring) {
         c->next_ready = c->prev_ready = c;
-        w->ready = c;
+        *ring = c;
     } else { /* before the next one: last in turn */
-        c->next_ready = w->ready;
-        c->prev_ready = w->ready->prev_ready;
+        c->next_ready = *ring;
+        c->prev_ready = (*ring)->prev_ready;
         c->prev_ready->next_ready = c;
-        w->ready->prev_ready = c;
+        (*ring)->prev_ready = c;
     }
     c->ready = true;
 }
 
-static void ring_remove(struct wb_worker *w, struct wb_conn *c)
+static void ring_remove(struct wb_conn **ring, struct wb_conn *c)
 {
     if (c->next_ready == c) {
-        w->ready = NULL;
+        *ring = NULL;
     } else {
         c->prev_ready->next_ready = c->next_ready;
         c->next_ready->prev_ready = c->prev_ready;
-        if (w->ready == c)
-            w->ready = c->next_ready;
+        if (*ring == c)
+            *ring = c->next_ready;
     }
     c->ready = false;
 }
 
 void wb_worker_update_ready(struct wb_worker *w, struct wb_conn *c)
 {
-    bool want = w->open && has_room(w, c);
+    bool want = (w->open || w->shard) && wb_issue_has_room(w, c);
 
     if (want && !c->ready)
-        ring_insert(w, c);
+        ring_insert(ring_of(w, c), c);
     else if (!want && c->ready)
-        ring_remove(w, c);
+        ring_remove(ring_of(w, c), c);
 }
 
 void wb_worker_mark_dirty(struct wb_worker *w, struct wb_conn *c)
@@ -66,37 +65,8 @@ void wb_worker_mark_dirty(struct wb_worker *w, struct wb_conn *c)
     w->dirty = c;
 }
 
-/* Appends one operation to a connection that has room; s is its slot, filled but for `written`. */
-static inline void put(struct wb_worker *w, struct wb_conn *c, struct wb_slot *s)
-{
-    s->written = w->now;
-    c->out_len =
-        (size_t)(w->protocol->build(w->context, s->op, wb_worker_key(w, s), c->out + c->out_len) -
-                 c->out);
-    c->tail++;
-    w->live++;
-    w->cur->phase[s->phase].op[s->op].issued++;
-    if (__builtin_expect(s->flags & WB_SLOT_VERIFY, 0))
-        w->cur->phase[s->phase].verified++;
-}
-
-static struct wb_slot *next_slot(struct wb_conn *c)
-{
-    return &c->slots[c->tail & c->mask];
-}
-
-static uint8_t verify_flag(const struct wb_worker *w, uint8_t op, uint64_t index)
-{
-    if (w->verify_below == 0 || op != w->protocol->read_op)
-        return 0;
-    return wb_keys_hash(w->plan->data.values.seed ^ w->plan->data.keys.seed, index) <=
-                   w->verify_below
-               ? WB_SLOT_VERIFY
-               : 0;
-}
-
 /* Which key the i-th of the sample is: one in each equal piece of the key space. */
-static uint64_t sample_key(const struct wb_load_plan *p, uint64_t i)
+uint64_t wb_issue_sample_key(const struct wb_load_plan *p, uint64_t i)
 {
     uint64_t rows = p->rows_to - p->rows_from;
     uint64_t from = (uint64_t)((unsigned __int128)rows * i / p->sample);
@@ -129,7 +99,7 @@ static bool next_of_sample(struct wb_worker *w, struct wb_slot *s)
     s->phase = WB_PHASE_CHECK;
     s->op = w->protocol->read_op;
     s->flags = WB_SLOT_VERIFY;
-    s->index = sample_key(w->plan, w->next);
+    s->index = wb_issue_sample_key(w->plan, w->next);
     w->next += w->step;
     return true;
 }
@@ -137,12 +107,12 @@ static bool next_of_sample(struct wb_worker *w, struct wb_slot *s)
 /* Fills a connection while loading and checking. */
 static void refill_rows(struct wb_worker *w, struct wb_conn *c)
 {
-    while (!w->over && has_room(w, c)) {
-        struct wb_slot *s = next_slot(c);
+    while (!w->over && wb_issue_has_room(w, c)) {
+        struct wb_slot *s = wb_issue_next_slot(c);
         *s = (struct wb_slot){.scheduled = w->now};
         if (w->stage == WB_STAGE_LOAD ? !next_row(w, s) : !next_of_sample(w, s))
             return;
-        put(w, c, s);
+        wb_issue_put(w, c, s);
     }
 }
 
@@ -164,14 +134,14 @@ static void refill_run(struct wb_worker *w, struct wb_conn *c)
     if (measured && w->quota < n)
         n = (uint32_t)w->quota;
     for (; n > 0 && out <= last; n--, index += w->step) {
-        struct wb_slot *s = next_slot(c);
+        struct wb_slot *s = wb_issue_next_slot(c);
         uint8_t op = wb_mix_at(&plan->mix, index);
         *s = (struct wb_slot){.scheduled = w->now,
                               .written = w->now,
                               .index = index,
                               .op = op,
                               .phase = phase,
-                              .flags = verify_flag(w, op, index)};
+                              .flags = wb_issue_verify_flag(w, op, index)};
         ph->verified += s->flags & WB_SLOT_VERIFY;
         ph->op[op].issued++;
         out = build(w->context, op, wb_keys_at(&plan->data.keys, index), out);
@@ -189,6 +159,10 @@ void wb_worker_refill(struct wb_worker *w, struct wb_conn *c)
 {
     uint32_t before = c->tail;
 
+    if (__builtin_expect(w->shard != NULL, 0)) {
+        wb_shard_refill(w, c);
+        return;
+    }
     if (w->stage == WB_STAGE_RUN)
         refill_run(w, c);
     else if (w->stage == WB_STAGE_LOAD || w->stage == WB_STAGE_CHECK)
@@ -203,7 +177,7 @@ static double budget_rate(const struct wb_worker *w)
 }
 
 /* Takes one from the catch-up budget; an arrival that is on time may always go. */
-static bool take_budget(struct wb_worker *w, int64_t at)
+bool wb_issue_take_budget(struct wb_worker *w, int64_t at)
 {
     double per_s = budget_rate(w), most = per_s * BUDGET_S;
 
@@ -217,40 +191,39 @@ static bool take_budget(struct wb_worker *w, int64_t at)
     return true;
 }
 
-static uint8_t arrival_phase(const struct wb_worker *w, int64_t at)
-{
-    return at < w->warm_end ? WB_PHASE_WARM_UP : WB_PHASE_MEASURE;
-}
-
 void wb_worker_issue_due(struct wb_worker *w)
 {
     const struct wb_load_job *job = w->plan->job;
 
-    for (int n = 0; w->over || n < BURST; n++) {
+    if (w->shard) {
+        wb_shards_issue_due(w);
+        return;
+    }
+    for (int n = 0; w->over || n < WB_ISSUE_BURST; n++) {
         int64_t at = w->start + w->due.at;
         struct wb_conn *c = w->ready;
-        uint8_t phase = arrival_phase(w, at);
+        uint8_t phase = wb_issue_arrival_phase(w, at);
         if (at > w->now || at >= w->end)
             return;
         if (!c && job->catch_up == WB_LOAD_DROP) {
             w->cur->phase[phase].dropped++;
-        } else if (!c || (job->catch_up == WB_LOAD_CAPPED && !take_budget(w, at))) {
+        } else if (!c || (job->catch_up == WB_LOAD_CAPPED && !wb_issue_take_budget(w, at))) {
             w->waiting_since = w->now;
             return;
         } else {
-            struct wb_slot *s = next_slot(c);
+            struct wb_slot *s = wb_issue_next_slot(c);
             *s = (struct wb_slot){.scheduled = at, .index = w->due.k, .phase = phase};
             s->op = wb_mix_at(&w->plan->mix, s->index);
-            s->flags = verify_flag(w, s->op, s->index);
+            s->flags = wb_issue_verify_flag(w, s->op, s->index);
             if (at <= w->waiting_since) {
                 s->flags |= WB_SLOT_WAITED;
                 w->cur->phase[phase].cap_waits++;
             }
-            put(w, c, s);
+            wb_issue_put(w, c, s);
             wb_worker_mark_dirty(w, c);
             w->ready = c->next_ready;
-            if (!has_room(w, c))
-                ring_remove(w, c);
+            if (!wb_issue_has_room(w, c))
+                ring_remove(&w->ready, c);
         }
         w->taken_total++;
         wb_arrivals_next(&w->due);
@@ -267,7 +240,7 @@ bool wb_worker_exhausted(const struct wb_worker *w)
         return false;
     if (w->stage == WB_STAGE_RUN)
         return w->now >= w->end || (w->quota == 0 && w->now >= w->warm_end);
-    return w->next >= w->limit && w->nretry == 0;
+    return w->shard ? wb_shards_exhausted(w) : w->next >= w->limit && w->nretry == 0;
 }
 
 /* A row that could not be written is tried again later, a few times. */
@@ -338,8 +311,21 @@ static void censor(struct wb_worker *w, const struct wb_slot *s, int64_t at)
         wb_hist_record(&o->response, at - s->scheduled);
 }
 
+/* One that was due and never issued. */
+static void censor_arrival(struct wb_worker *w, uint64_t k, int64_t at)
+{
+    struct wb_slot s = {.scheduled = at, .op = wb_mix_at(&w->plan->mix, k)};
+
+    s.phase = wb_issue_arrival_phase(w, at);
+    censor(w, &s, w->end);
+    w->backlog_at_end++;
+    w->taken_total++;
+}
+
 void wb_worker_censor(struct wb_worker *w)
 {
+    struct wb_waiting x;
+
     for (size_t i = 0; i < w->nconns; i++) {
         struct wb_conn *c = &w->conns[i];
         for (uint32_t k = c->head + c->expired; k != c->tail; k++) {
@@ -352,12 +338,8 @@ void wb_worker_censor(struct wb_worker *w)
     }
     if (!w->open)
         return;
-    for (; w->start + w->due.at < w->end; wb_arrivals_next(&w->due)) {
-        struct wb_slot s = {.scheduled = w->start + w->due.at,
-                            .op = wb_mix_at(&w->plan->mix, w->due.k)};
-        s.phase = arrival_phase(w, s.scheduled);
-        censor(w, &s, w->end);
-        w->backlog_at_end++;
-        w->taken_total++;
-    }
+    while (wb_shards_take_waiting(w, &x))
+        censor_arrival(w, x.k, x.at);
+    for (; w->start + w->due.at < w->end; wb_arrivals_next(&w->due))
+        censor_arrival(w, w->due.k, w->start + w->due.at);
 }

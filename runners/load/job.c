@@ -39,6 +39,8 @@ struct field {
 
 static const struct field fields[] = {
     {"target", NULL, NULL, F_TEXT, AT(target), 0, 0, 0, "resp://HOST:PORT[,HOST:PORT] or null://"},
+    {"split", "--split", "HOW", F_TEXT, AT(split_text), 0, 0, 0,
+     "none, or keys: each key is on one address [none]"},
     {"threads", "--threads", "N", F_INT, AT(threads), 1, WB_LOAD_THREADS_MAX, 0,
      "threads, each pinned to a CPU [1]"},
     {"cpus", "--cpus", "LIST", F_TEXT, AT(cpus), 0, 0, 0,
@@ -52,7 +54,7 @@ static const struct field fields[] = {
     {"key_bytes", "--key-bytes", "N", F_INT, AT(key_bytes), 2, WB_KEY_BYTES_MAX, 0,
      "length of a key [16]"},
     {"key_choice", "--key-choice", "LAW", F_TEXT, AT(key_choice_text), 0, 0, 0,
-     "uniform, sequential or zipf[:EXPONENT] [uniform]"},
+     "uniform, sequential, zipf[:N] or absent[:SHARE] [uniform]"},
     {NULL, "--value", "SIZE", F_VALUE, 0, 0, 0, 0,
      "e.g. 4KiB; :random, :letters or :zeros [1KiB:random]"},
     {"value_bytes", NULL, NULL, F_BYTES, AT(value_bytes), 0, WB_VALUE_BYTES_MAX, 0, "value size"},

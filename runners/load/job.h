@@ -13,7 +13,7 @@
 enum wb_load_model { WB_LOAD_CLOSED, WB_LOAD_OPEN };
 enum wb_load_arrivals { WB_LOAD_CONSTANT, WB_LOAD_POISSON };
 enum wb_load_catch_up { WB_LOAD_IMMEDIATE, WB_LOAD_CAPPED, WB_LOAD_DROP };
-enum wb_load_key_choice { WB_LOAD_UNIFORM, WB_LOAD_SEQUENTIAL, WB_LOAD_ZIPF };
+enum wb_load_key_choice { WB_LOAD_UNIFORM, WB_LOAD_SEQUENTIAL, WB_LOAD_ZIPF, WB_LOAD_ABSENT };
 enum wb_load_content { WB_LOAD_RANDOM, WB_LOAD_LETTERS, WB_LOAD_ZEROS };
 
 #define WB_LOAD_THREADS_MAX 256
@@ -30,8 +30,9 @@ struct wb_load_mix_part {
 struct wb_load_job {
     char *target; /* "resp://127.0.0.1:6379,127.0.0.1:6380" */
     int64_t threads, connections;
-    int64_t depth; /* closed: kept in flight per connection; open: most in flight; 0: default */
-    char *cpus;    /* CPU list; NULL: all CPUs this process may use */
+    int64_t depth;    /* closed: kept in flight per connection; open: most in flight; 0: default */
+    char *split_text; /* "keys": each key is on one address; NULL or "none": on all */
+    char *cpus;       /* CPU list; NULL: all CPUs this process may use */
     int64_t seed;
     int64_t keys, key_bytes, value_bytes;
     char *key_choice_text, *mix_text, *arrivals_text, *catch_up_text, *content_text, *model_text;
@@ -50,8 +51,10 @@ struct wb_load_job {
     enum wb_load_arrivals arrivals;
     enum wb_load_catch_up catch_up;
     double catch_up_times; /* CAPPED: most times the rate */
+    bool split;            /* keys over the addresses of the target */
     enum wb_load_key_choice key_choice;
     double zipf_exponent;
+    double absent_share; /* ABSENT: of the operations whose key was never loaded, 0..1 */
     enum wb_load_content content;
     struct wb_load_mix_part mix[WB_LOAD_OPS_MAX];
     int nmix;

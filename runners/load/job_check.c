@@ -80,17 +80,24 @@ static int check_model(struct wb_load_job *job, struct wb_err *err)
 
 static int check_data(struct wb_load_job *job, struct wb_err *err)
 {
-    static const char *const choices[] = {"uniform", "sequential", "zipf", NULL};
+    static const char *const choices[] = {"uniform", "sequential", "zipf", "absent", NULL};
     static const char *const contents[] = {"random", "letters", "zeros", NULL};
     const char *choice = job->key_choice_text;
     int v = 0, rc;
 
     job->zipf_exponent = 0.99;
+    job->absent_share = 1;
     if (choice && strncmp(choice, "zipf:", 5) == 0) {
         v = WB_LOAD_ZIPF;
         rc = wb_parse_real(choice + 5, 0.01, 10, &job->zipf_exponent, err);
         if (rc < 0)
             return wb_wrap(err, "key-choice");
+    } else if (choice && strncmp(choice, "absent:", 7) == 0) {
+        v = WB_LOAD_ABSENT;
+        rc = wb_parse_percent(choice + 7, 0, 100, &job->absent_share, err);
+        if (rc < 0)
+            return wb_wrap(err, "key-choice");
+        job->absent_share /= 100;
     } else {
         rc = find_word("key-choice", choice, choices, 0, &v, err);
         if (rc < 0)
@@ -102,13 +109,22 @@ static int check_data(struct wb_load_job *job, struct wb_err *err)
     if (rc < 0)
         return rc;
     job->content = (enum wb_load_content)v;
-    if (job->key_bytes < (int64_t)wb_keys_bytes_min((uint64_t)job->keys))
+    if (job->key_bytes < (int64_t)wb_keys_bytes_min(wb_keys_named(job)))
         return wb_fail(err, WB_INVALID, "key-bytes: %lld are too few for %lld keys, at least %u",
-                       (long long)job->key_bytes, (long long)job->keys,
-                       wb_keys_bytes_min((uint64_t)job->keys));
+                       (long long)job->key_bytes, (long long)wb_keys_named(job),
+                       wb_keys_bytes_min(wb_keys_named(job)));
     if (job->load_only)
         job->load = true;
     return 0;
+}
+
+static int check_split(struct wb_load_job *job, struct wb_err *err)
+{
+    static const char *const words[] = {"none", "keys", NULL};
+    int v = 0, rc = find_word("split", job->split_text, words, 0, &v, err);
+
+    job->split = v == 1;
+    return rc;
 }
 
 /* "get=80,set=20"; the names are checked when the protocol is known. */
@@ -219,6 +235,8 @@ int wb_load_job_check(struct wb_load_job *job, struct wb_err *err)
     if (rc == 0)
         rc = check_data(job, err);
     if (rc == 0)
+        rc = check_split(job, err);
+    if (rc == 0)
         rc = check_mix(job, err);
     if (rc == 0)
         rc = check_part(job, err);
@@ -248,6 +266,7 @@ wb_json *wb_load_job_json(const struct wb_load_job *job)
     for (int i = 0; i < job->nmix; i++)
         wb_json_set_real(mix, job->mix[i].name, job->mix[i].weight);
     wb_json_set_str(j, "target", job->target);
+    wb_json_set_str(j, "split", or_text(job->split_text, "none"));
     wb_json_set_int(j, "threads", job->threads);
     wb_json_set_str(j, "cpus", job->cpus);
     wb_json_set_int(j, "connections", job->connections);

@@ -40,7 +40,7 @@ void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job)
                           .n = (uint64_t)job->keys,
                           .seed = wb_mix64((uint64_t)job->seed, 'k'),
                           .bytes = (uint32_t)job->key_bytes,
-                          .digits = wb_keys_bytes_min((uint64_t)job->keys) - 1,
+                          .digits = wb_keys_bytes_min(wb_keys_named(job)) - 1,
                           .exponent = s};
     k->h_first = hat(s, 1.5) - 1;
     k->h_last = hat(s, (double)k->n + 0.5);
@@ -48,6 +48,7 @@ void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job)
     while (bits < 64 && ((uint64_t)1 << bits) < k->n)
         bits++;
     k->half_bits = bits < 2 ? 1 : (bits + 1) / 2;
+    k->absent_below = job->absent_share >= 1 ? UINT64_MAX : (uint64_t)(job->absent_share * 0x1p64);
 }
 
 uint64_t wb_keys_scatter(const struct wb_keys *k, uint64_t rank)
@@ -85,6 +86,13 @@ uint64_t wb_keys_zipf(const struct wb_keys *k, uint64_t index)
             y >= hat(k->exponent, rank + 0.5) - exp(-log(rank) * k->exponent))
             return wb_keys_scatter(k, (uint64_t)rank - 1);
     }
+}
+
+uint64_t wb_keys_absent(const struct wb_keys *k, uint64_t index)
+{
+    uint64_t key = (uint64_t)(((unsigned __int128)wb_keys_hash(k->seed, index) * k->n) >> 64);
+
+    return wb_keys_hash(~k->seed, index) < k->absent_below ? key + k->n : key;
 }
 
 void wb_keys_text(const struct wb_keys *k, uint64_t key, char *out)

@@ -20,9 +20,16 @@ struct wb_keys {
     uint32_t digits; /* of the largest key */
     /* Zipf by rejection-inversion (Hörmann and Derflinger 1996): constants of the hat. */
     double exponent, h_first, h_last, shift;
+    uint64_t absent_below; /* ABSENT: a second hash below it makes a key that was never loaded */
     /* Scatters Zipf ranks over the key space: a Feistel permutation of `half_bits` twice. */
     unsigned half_bits;
 };
+
+/* How many keys a job can name: those that are never loaded have the numbers behind the others. */
+static inline uint64_t wb_keys_named(const struct wb_load_job *job)
+{
+    return (uint64_t)job->keys * (job->key_choice == WB_LOAD_ABSENT ? 2 : 1);
+}
 
 /* Fewest bytes that hold every key of a space of n. */
 uint32_t wb_keys_bytes_min(uint64_t n);
@@ -30,6 +37,7 @@ uint32_t wb_keys_bytes_min(uint64_t n);
 void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job);
 
 uint64_t wb_keys_zipf(const struct wb_keys *k, uint64_t index); /* the slow laws */
+uint64_t wb_keys_absent(const struct wb_keys *k, uint64_t index);
 /* A bijection of 0..n-1. */
 uint64_t wb_keys_scatter(const struct wb_keys *k, uint64_t rank);
 /* 64 random bits for an index; one multiply-xor hash, inlined for the hot path. */
@@ -49,7 +57,7 @@ static inline uint64_t wb_keys_at(const struct wb_keys *k, uint64_t index)
         return (uint64_t)(((unsigned __int128)wb_keys_hash(k->seed, index) * k->n) >> 64);
     if (k->choice == WB_LOAD_SEQUENTIAL)
         return index % k->n;
-    return wb_keys_zipf(k, index);
+    return k->choice == WB_LOAD_ZIPF ? wb_keys_zipf(k, index) : wb_keys_absent(k, index);
 }
 
 /* Writes the text of a key: 'k' and the number, zero-padded to `bytes`. */

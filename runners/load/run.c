@@ -41,6 +41,21 @@ struct control {
     bool stopped;
 };
 
+/* Every thread meets keys of all addresses, so it needs a connection to each of them. */
+static int check_split(const struct wb_load_job *job, const struct wb_target *target,
+                       struct wb_err *err)
+{
+    long long need = (long long)target->n * (long long)job->threads;
+
+    if (!job->split || target->n < 2 || job->connections >= need)
+        return 0;
+    return wb_fail(err, WB_INVALID,
+                   "connections: %lld are too few to split the keys over %zu addresses with %lld "
+                   "thread%s; each thread needs one to each address: %lld or more",
+                   (long long)job->connections, target->n, (long long)job->threads,
+                   job->threads == 1 ? "" : "s", need);
+}
+
 static int plan_setup(struct control *c, struct wb_err *err)
 {
     const struct wb_load_job *job = c->job;
@@ -54,6 +69,9 @@ static int plan_setup(struct control *c, struct wb_err *err)
         return rc;
     proto = p->target.protocol;
     p->job = job;
+    rc = check_split(job, &p->target, err);
+    if (rc < 0)
+        return rc;
     rc = wb_mix_init(&p->mix, job, proto->ops, err);
     if (rc < 0)
         return rc;

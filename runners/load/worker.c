@@ -184,6 +184,7 @@ static void begin(struct wb_worker *w)
     default:
         break;
     }
+    wb_shards_begin(w);
     if (w->stage != WB_STAGE_RUN)
         w->start = w->now;
     w->next_mark_at = w->stage == WB_STAGE_CONNECT ? INT64_MAX : boundary_after(w, w->start);
@@ -244,11 +245,16 @@ static void scan(struct wb_worker *w)
 
     for (size_t i = 0; i < w->nconns; i++) {
         wb_conn_scan(w, &w->conns[i]);
-        if (w->conns[i].state == WB_CONN_UP)
+        if (w->conns[i].state == WB_CONN_UP) {
             w->last_up = w->now;
+            if (w->shard)
+                w->shard[w->conns[i].target].last_up = w->now;
+        }
         if (idle_rows)
             wb_worker_refill(w, &w->conns[i]);
     }
+    if (w->shard) /* each of them has rows that no other can take */
+        w->last_up = wb_shards_last_up(w);
     if (!w->over && (w->stage == WB_STAGE_LOAD || w->stage == WB_STAGE_CHECK) &&
         (w->rows_lost > ROWS_LOST_MOST || w->now - w->last_up > CONNECT_ALL))
         end_issuing(w, w->timeout_ns);
@@ -268,6 +274,8 @@ static void tick(struct wb_worker *w)
         for (size_t i = 0; i < w->nconns; i++)
             wb_worker_refill(w, &w->conns[i]);
     }
+    if (w->shard && !w->open && w->filled)
+        wb_shards_kick(w);
     if (w->open && !w->over) {
         if (w->now >= w->end)
             end_issuing(w, w->timeout_ns + WB_SEC);
@@ -310,9 +318,9 @@ static int64_t idle_time(struct wb_worker *w)
     if (w->open && !w->over) {
         int64_t at = w->start + w->due.at;
         if (at > w->now || job->catch_up != WB_LOAD_CAPPED) {
-            if ((w->ready || job->catch_up == WB_LOAD_DROP) && at < until)
+            if ((w->ready || w->shard || job->catch_up == WB_LOAD_DROP) && at < until)
                 until = at;
-        } else if (w->ready) { /* late, and the budget is used up */
+        } else if (w->ready || w->shard) { /* late, and the budget is used up */
             double per_ns = job->catch_up_times * job->rate_per_s / w->stride / 1e9;
             int64_t refill = w->now + (int64_t)((1 - w->budget) / per_ns) + 1;
             until = refill < until ? refill : until;
@@ -438,6 +446,7 @@ int wb_worker_start(struct wb_worker *w, const struct wb_load_plan *plan, int in
     wb_stats_init(w->cur, plan->nops);
     wb_stats_init(w->spare, plan->nops);
     make_connections(w);
+    wb_shards_init(w);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     atomic_store(&w->stop_at, INT64_MAX);
@@ -482,6 +491,7 @@ void wb_worker_end(struct wb_worker *w)
     for (size_t i = 0; i < w->nconns; i++)
         wb_conn_release(&w->conns[i]);
     free(w->conns);
+    wb_shards_release(w);
     free(w->rbuf);
     free(w->retry);
     if (w->cur)

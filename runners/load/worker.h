@@ -17,6 +17,7 @@
 #include "runners/load/mix.h"
 #include "runners/load/protocol.h"
 #include "runners/load/schedule.h"
+#include "runners/load/shard.h"
 #include "runners/load/stats.h"
 #include "runners/load/target.h"
 
@@ -83,7 +84,9 @@ struct wb_worker {
 
     struct wb_conn *conns;
     size_t nconns;
-    struct wb_conn *ready; /* ring; the next one to get an operation */
+    struct wb_conn *ready;  /* ring; the next one to get an operation; without a split of keys */
+    struct wb_shard *shard; /* one for each instance; NULL without a split */
+    uint32_t nshards;
     struct wb_conn *dirty; /* list; to be sent at the end of the turn */
     char *rbuf;
     size_t rbuf_size, request_max;

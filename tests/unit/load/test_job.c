@@ -155,7 +155,7 @@ static void test_described(void **state)
         assert_true(strcspn(p, "\n") <= 80);
         lines++;
     }
-    assert_true(lines > 20 && lines < 34);
+    assert_true(lines > 20 && lines < 36);
     assert_int_equal(wb_json_parse(whole, sizeof(whole) - 1, &doc, NULL), 0);
     for (void *it = wb_json_first(doc); it; it = wb_json_next(doc, it))
         assert_non_null(wb_json_get(wb_json_get(schema, "properties"), wb_json_iter_key(it)));

@@ -1,0 +1,63 @@
+/*
+ * Keys split over instances: every key is on one instance, which one is a pure function of the
+ * key, in loading and in all phases.
+ *
+ * A thread has one stream of operations whatever the number of instances, the same as without a
+ * split. An operation goes to a connection of its key's instance. What is drawn for an instance
+ * that has no connection with room waits in its queue, in order, while others go on:
+ *
+ * - Closed loop: a connection takes the next operation of its instance, and draws from the stream
+ *   until there is one. The queues are bounded, so that an instance that is slower than the others
+ *   holds back the stream, as it does for clients who wait for it.
+ * - Open loop: arrivals are taken when they are due; the time in the queue counts in the response,
+ *   because that is measured from the intended start.
+ */
+#ifndef WB_LOAD_SHARD_H
+#define WB_LOAD_SHARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct wb_conn;
+struct wb_worker;
+
+struct wb_waiting {
+    uint64_t k; /* of the stream */
+    int64_t at; /* intended start, ns monotonic; closed loop: unused */
+};
+
+/* What a thread keeps for one instance. */
+struct wb_shard {
+    struct wb_conn *ready; /* ring of connections with room; the next one to get an operation */
+    uint64_t next;         /* loading, checking: next row or sample to look at */
+    int64_t last_up;       /* when a connection to it was up */
+    struct wb_waiting *queue;
+    uint32_t size, head, tail; /* size is a power of two; running counters */
+};
+
+/* Which of n instances has a key. */
+static inline uint32_t wb_shard_of(uint64_t key, uint32_t n)
+{
+    return (uint32_t)(key % n);
+}
+
+/* Makes the worker's shards; nothing without a split. */
+void wb_shards_init(struct wb_worker *w);
+void wb_shards_release(struct wb_worker *w);
+/* A stage begins: nothing waits, all rows and samples are ahead. */
+void wb_shards_begin(struct wb_worker *w);
+/* Gives operations to a connection while it has room (closed loop, load, check). */
+void wb_shard_refill(struct wb_worker *w, struct wb_conn *c);
+/* Gives operations to connections that had room and nothing to do. */
+void wb_shards_kick(struct wb_worker *w);
+/* Issues arrivals that are due (open loop). */
+void wb_shards_issue_due(struct wb_worker *w);
+/* Whether all rows or samples were issued. */
+bool wb_shards_exhausted(const struct wb_worker *w);
+/* The earliest of the times at which instances were last connected. */
+int64_t wb_shards_last_up(const struct wb_worker *w);
+/* Takes the next arrival that still waits; false when none does. */
+bool wb_shards_take_waiting(struct wb_worker *w, struct wb_waiting *out);
+
+#endif
