@@ -18,6 +18,7 @@ static void add_picture(const wb_json *answer, int width, struct wb_buf *out)
         char mark;
     } marks[] = {{"outliers", 'o'}, {"borders", '|'}, {"change_points", '^'}};
     const wb_json *values = wb_json_get(answer, "values");
+    const wb_json *outliers = wb_json_get(answer, "outliers");
     size_t n = wb_json_len(values), columns = (size_t)width < n ? (size_t)width : n, end = 0;
     WB_AUTO_FREE double *v = wb_calloc(n, sizeof(double));
     WB_AUTO_FREE char *below = wb_calloc(columns + 1, 1);
@@ -26,6 +27,10 @@ static void add_picture(const wb_json *answer, int width, struct wb_buf *out)
         return;
     for (size_t i = 0; i < n; i++)
         v[i] = wb_json_number(wb_json_at(values, i), NAN);
+    /* A point that stands alone would press the others flat. */
+    for (size_t i = 0; i < wb_json_len(outliers); i++)
+        if (wb_json_integer(wb_json_at(outliers, i)) < (int64_t)n)
+            v[wb_json_integer(wb_json_at(outliers, i))] = NAN;
     wb_text_spark(out, v, n, width);
     wb_buf_addc(out, '\n');
     memset(below, ' ', columns);

@@ -7,6 +7,7 @@
 #include "server/analysis/csv.h"
 #include "server/analysis/input.h"
 #include "server/analysis/stats.h"
+#include "server/analysis/steady.h"
 #include "server/base/mem.h"
 #include "server/base/problems.h"
 
@@ -244,6 +245,14 @@ const struct wb_topic wb_topics[] = {
      .read = read_history,
      .answer = wb_stats_changes,
      .print = wb_stats_changes_print},
+    {.name = "steady",
+     .summary = "whether a run had a steady state, and from when on it counts",
+     .input = "{\"interval_s\"?, \"throughput\":[..]} or {\"t_s\":[..], \"seconds\":[..],\n"
+              "\"ops\":[..]} or {\"t_s\":[..], \"ops_per_s\":[..]}; \"warm_up_s\"?, \"measured_s\"?",
+     .options = WB_TO_WARM_UP | WB_TO_FOR,
+     .files = 1,
+     .answer = wb_stats_steady,
+     .print = wb_stats_steady_print},
     {NULL},
 };
 

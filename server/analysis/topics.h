@@ -23,7 +23,8 @@ enum {
     WB_TO_TAG = 8,          /* tag */
     WB_TO_WINDOW = 16,      /* from_s, to_s */
     WB_TO_PERCENTILES = 32, /* percentiles: [50, 99] */
-    WB_TO_WARM_UP = 64      /* warm_up_s */
+    WB_TO_WARM_UP = 64,     /* warm_up_s */
+    WB_TO_FOR = 128         /* measured_s */
 };
 
 struct wb_topic {

@@ -15,7 +15,8 @@
 #define FILES_MAX 1000
 
 struct options {
-    const char *column, *better, *threshold, *tag, *from, *to, *percentiles, *warm_up;
+    const char *column, *better, *threshold, *tag, *from, *to, *percentiles, *warm_up,
+        *measured;
 };
 
 enum kind { TEXT, PERCENT, SECONDS, LIST };
@@ -38,6 +39,7 @@ static const struct {
     {"--percentiles", offsetof(struct options, percentiles), WB_TO_PERCENTILES, "percentiles",
      LIST},
     {"--warm-up", offsetof(struct options, warm_up), WB_TO_WARM_UP, "warm_up_s", SECONDS},
+    {"--for", offsetof(struct options, measured), WB_TO_FOR, "measured_s", SECONDS},
 };
 
 static const char *option(const struct options *o, size_t k)
@@ -247,7 +249,7 @@ static const struct wb_opt stats_opts[] = {
     {"better", 0, WB_OPT_TEXT, offsetof(struct options, better), "higher|lower", 0, 0,
      "compare, changes: which direction is good"},
     {"threshold", 0, WB_OPT_TEXT, offsetof(struct options, threshold), "PERCENT", 0, 0,
-     "compare: changes below this do not matter (2%)"},
+     "compare, changes: changes below this do not matter (2%)"},
     {"tag", 0, WB_OPT_TEXT, offsetof(struct options, tag), "TAG", 0, 0,
      "histogram: only entries of this tag"},
     {"from", 0, WB_OPT_TEXT, offsetof(struct options, from), "S", 0, 0,
@@ -258,6 +260,8 @@ static const struct wb_opt stats_opts[] = {
      "histogram: which percentiles"},
     {"warm-up", 0, WB_OPT_TEXT, offsetof(struct options, warm_up), "S", 0, 0,
      "steady: discard this many seconds at the start"},
+    {"for", 0, WB_OPT_TEXT, offsetof(struct options, measured), "S", 0, 0,
+     "steady: only so many seconds after the warm-up"},
     {NULL},
 };
 
