@@ -162,6 +162,7 @@ void wb_client_read(const struct wb_client *c, const struct wb_client_thread *th
         read_thread(&threads[i], &out->thread[i]);
     read_host(out);
     read_throttling(c, out);
+    wb_links_read("/proc", "/sys", &out->links);
     out->cpu_ns = cpu_clock(CLOCK_PROCESS_CPUTIME_ID);
     out->at = wb_now_ns(NULL);
 }
@@ -195,6 +196,7 @@ struct wb_client_use wb_client_between(const struct wb_client_sample *from,
         u.throttled_percent =
             share(to->throttled_periods - from->throttled_periods, to->periods - from->periods);
     }
+    u.link_percent = wb_links_busiest(&from->links, &to->links, u.seconds, &u.link);
     for (int i = 0; i < to->n && i < from->n; i++) {
         const struct wb_thread_use *a = &from->thread[i], *b = &to->thread[i];
         double cpu = share(b->cpu_ns - a->cpu_ns, ns);
@@ -245,5 +247,6 @@ wb_json *wb_client_json(const struct wb_client_sample *from, const struct wb_cli
     set_known(o, "throttled_s", u.throttled_s, "the own control group cannot be read");
     set_known(o, "throttled_percent", u.throttled_percent, "the own control group cannot be read");
     set_known(o, "steal_percent", u.steal_percent, "/proc/stat has no steal time");
+    set_known(o, "link_percent", u.link_percent, "no network link of this host has a speed");
     return o;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "runners/load/links.h"
 #include "server/base/json.h"
 
 struct wb_thread_use {
@@ -23,6 +24,7 @@ struct wb_client_sample {
     int64_t cpu_ns;                                   /* of the process */
     int64_t steal, jiffies;                           /* of the host; -1 unknown */
     int64_t throttled_ns, throttled_periods, periods; /* of the own cgroup; -1 unknown */
+    struct wb_links links;
     struct wb_thread_use *thread;
     int n;
 };
@@ -48,6 +50,8 @@ struct wb_client_use {
     double steal_percent, throttled_s, throttled_percent;
     double busiest_percent, run_queue_percent; /* of the worst thread */
     double mean_percent;                       /* over the threads */
+    double link_percent;                       /* of the fullest network link */
+    const char *link;                          /* its name, in the later sample; NULL: none */
 };
 struct wb_client_use wb_client_between(const struct wb_client_sample *from,
                                        const struct wb_client_sample *to);

@@ -81,6 +81,7 @@ static void plan_retry(struct wb_worker *w, struct wb_conn *c, int sys)
 static void connect_failed(struct wb_worker *w, struct wb_conn *c, int sys)
 {
     w->cur->connect_failures++;
+    c->way++;
     plan_retry(w, c, sys);
 }
 
@@ -124,12 +125,14 @@ void wb_conn_open(struct wb_worker *w, struct wb_conn *c)
 {
     const struct wb_target_addr *a = &w->plan->target.addr[c->target];
     int one = 1, rc;
+    unsigned way;
 
     if (w->protocol->no_socket) {
         connected(w, c);
         return;
     }
-    c->fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    way = c->way % a->ways;
+    c->fd = socket(a->addr[way].ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (c->fd < 0) {
         connect_failed(w, c, errno);
         return;
@@ -137,7 +140,7 @@ void wb_conn_open(struct wb_worker *w, struct wb_conn *c)
     /* Requests are batched here; the kernel must not hold them back. Not fatal where unknown. */
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     do {
-        rc = connect(c->fd, (const struct sockaddr *)&a->addr, a->len);
+        rc = connect(c->fd, (const struct sockaddr *)&a->addr[way], a->len[way]);
     } while (rc < 0 && errno == EINTR);
     if (rc < 0 && errno != EINPROGRESS) {
         connect_failed(w, c, errno);

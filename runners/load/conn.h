@@ -50,6 +50,7 @@ struct wb_conn {
     void *proto; /* the protocol's state */
     struct wb_conn *next_ready, *prev_ready, *next_dirty;
     size_t target;
+    unsigned way;               /* which address of the target is tried */
     int64_t retry_at, deadline; /* DOWN: next try; CONNECTING: until when */
     int64_t back_off_ns;
     int last_errno; /* of the last failed try */

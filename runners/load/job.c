@@ -67,6 +67,8 @@ static const struct field fields[] = {
      "constant or poisson [constant]"},
     {"catch_up", "--catch-up", "HOW", F_TEXT, AT(catch_up_text), 0, 0, 0,
      "late arrivals: immediate, capped:N, drop [immediate]"},
+    {"gather_us", "--gather", "TIME", F_TIME, AT(gather_ns), 0, WB_MS, WB_US,
+     "span of arrivals sent together at high rates [25us]"},
     {"timeout_ms", "--timeout", "TIME", F_TIME, AT(timeout_ns), WB_MS, 3600 * WB_SEC, WB_MS,
      "an operation fails after this [2s]"},
     {"warm_up_s", "--warm-up", "TIME", F_TIME, AT(warm_up_ns), 0, DAY_NS, WB_SEC,
@@ -102,6 +104,7 @@ void wb_load_job_init(struct wb_load_job *job)
         .timeout_ns = 2 * WB_SEC,
         .for_ns = 10 * WB_SEC,
         .interval_ns = WB_SEC,
+        .gather_ns = 25 * WB_US,
     };
 }
 

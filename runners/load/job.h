@@ -38,7 +38,8 @@ struct wb_load_job {
     char *key_choice_text, *mix_text, *arrivals_text, *catch_up_text, *content_text, *model_text;
     double rate_per_s; /* open loop; total over all parts */
     int64_t timeout_ns, warm_up_ns, for_ns, interval_ns;
-    int64_t ops; /* measured operations in all instead of a time; 0: by time */
+    int64_t gather_ns; /* open loop: arrivals of this time may be sent together; 0: none */
+    int64_t ops;       /* measured operations in all instead of a time; 0: by time */
     bool load, load_only;
     double verify_share; /* of the gets whose value is compared, 0..1 */
     char *part_text;     /* "2/4": the second of four */

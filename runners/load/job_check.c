@@ -280,6 +280,8 @@ wb_json *wb_load_job_json(const struct wb_load_job *job)
     wb_json_set(j, "rate_per_s", open ? wb_json_real(job->rate_per_s) : wb_json_null());
     wb_json_set_str(j, "arrivals", open ? or_text(job->arrivals_text, "constant") : NULL);
     wb_json_set_str(j, "catch_up", open ? or_text(job->catch_up_text, "immediate") : NULL);
+    wb_json_set(j, "gather_us",
+                open ? wb_json_real((double)job->gather_ns / WB_US) : wb_json_null());
     wb_json_set_real(j, "timeout_ms", (double)job->timeout_ns / WB_MS);
     wb_json_set_real(j, "warm_up_s", (double)job->warm_up_ns / WB_SEC);
     wb_json_set(j, "for_s", job->ops ? wb_json_null() : wb_json_real((double)job->for_ns / WB_SEC));

@@ -170,7 +170,10 @@ static void set_client(wb_json *r, const struct wb_load_outcome *o)
     if (o->job->model == WB_LOAD_OPEN && lag->total > 0)
         wb_json_set_real(c, "lag_p99_ms", ms(wb_hist_percentile(lag, 99)));
     else
-        wb_json_set_reason(c, "lag_p99_ms", closed_reason);
+        wb_json_set_reason(c, "lag_p99_ms",
+                           o->job->model == WB_LOAD_OPEN
+                               ? "every operation waited for a free slot, none for the client"
+                               : closed_reason);
     wb_json_set_int(c, "sends", (int64_t)o->sends);
     wb_json_set_int(c, "receives", (int64_t)o->receives);
     wb_json_set_int(c, "reconnects", (int64_t)o->total.reconnects);

@@ -50,8 +50,10 @@ static int resolve(const char *host, int64_t port, struct wb_target_addr *out, s
     if (rc != 0)
         return wb_fail(err, WB_UNAVAILABLE, "target: no address for '%s': %s", host,
                        gai_strerror(rc));
-    memcpy(&out->addr, found->ai_addr, found->ai_addrlen);
-    out->len = found->ai_addrlen;
+    for (const struct addrinfo *a = found; a && out->ways < WB_TARGET_WAYS; a = a->ai_next) {
+        memcpy(&out->addr[out->ways], a->ai_addr, a->ai_addrlen);
+        out->len[out->ways++] = a->ai_addrlen;
+    }
     out->name = wb_strf("%s:%lld", host, (long long)port);
     freeaddrinfo(found);
     return 0;

@@ -9,10 +9,14 @@
 #include "runners/load/protocol.h"
 
 #define WB_TARGETS_MAX 1024
+#define WB_TARGET_WAYS 4
 
+/* One host and port. A name can have several addresses (localhost: IPv6 and IPv4); a connection
+ * that fails tries the next one. */
 struct wb_target_addr {
-    struct sockaddr_storage addr;
-    socklen_t len;
+    struct sockaddr_storage addr[WB_TARGET_WAYS];
+    socklen_t len[WB_TARGET_WAYS];
+    unsigned ways;
     char *name; /* "host:port" as given */
 };
 

@@ -14,6 +14,7 @@
 #define RUN_QUEUE_NOISY 10.0
 #define STEAL_NOISY 1.0
 #define THROTTLED_NOISY 1.0
+#define LINK_FULL 90.0 /* % of a link's speed; headers and gaps take the rest */
 #define LITTLE_NOISY 0.95
 #define LITTLE_BOUND 0.8
 #define LITTLE_MOST 1.05
@@ -21,9 +22,10 @@
 #define ERRORS_FAILED 0.01
 #define REACHED 0.99 /* of the offered rate */
 
-enum rank { VALID, NOISY, SERVER, CLIENT, ONE_THREAD, FAILED };
-static const char *const words[] = {
-    "valid", "noisy", "server-bound", "client-bound", "one-thread-bound", "failed"};
+enum rank { VALID, NOISY, SERVER, NETWORK, CLIENT, ONE_THREAD, FAILED };
+static const char *const words[] = {"valid",         "noisy",        "server-bound",
+                                    "network-bound", "client-bound", "one-thread-bound",
+                                    "failed"};
 
 struct judge {
     const struct wb_load_outcome *o;
@@ -179,6 +181,9 @@ static void judge_host(struct judge *j)
                figure("throttled_percent", u->throttled_percent, THROTTLED_NOISY),
                "the load's control group was throttled in %.1f %% of its periods",
                u->throttled_percent);
+    if (u->link_percent > LINK_FULL)
+        reason(j, NETWORK, "network", figure("link_percent", u->link_percent, LINK_FULL),
+               "the network link %s was %.0f %% full: it was the limit", u->link, u->link_percent);
 }
 
 static void judge_lag(struct judge *j)

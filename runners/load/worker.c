@@ -147,7 +147,17 @@ static void begin_run(struct wb_worker *w)
     w->window_ns = (uint64_t)(w->end - w->warm_end);
     w->miss_fails = job->verify_share > 0;
     w->verify_below = job->verify_share >= 1 ? UINT64_MAX : (uint64_t)(job->verify_share * 0x1p64);
+    w->gather_ns = 0;
+    w->pack = 1;
+    w->packed = 0;
     if (w->open) {
+        /* A send costs as much as tens of operations. Where more than one arrival falls into the
+         * time of gathering, they share one; the wait is in their lag and response. */
+        double most = job->rate_per_s / w->stride * (double)job->gather_ns / 1e9;
+        if (most >= 2) {
+            w->pack = most > job->depth ? (uint32_t)job->depth : (uint32_t)most;
+            w->gather_ns = job->gather_ns;
+        }
         wb_arrivals_start(&w->due, &w->plan->schedule, w->first);
         w->seen = w->due;
         w->budget_at = w->start;
@@ -316,7 +326,7 @@ static int64_t idle_time(struct wb_worker *w)
     if (!w->filled && !w->open && w->start < until)
         until = w->start;
     if (w->open && !w->over) {
-        int64_t at = w->start + w->due.at;
+        int64_t at = w->start + w->due.at + w->gather_ns;
         if (at > w->now || job->catch_up != WB_LOAD_CAPPED) {
             if ((w->ready || w->shard || job->catch_up == WB_LOAD_DROP) && at < until)
                 until = at;

@@ -104,6 +104,8 @@ struct wb_worker {
     int64_t end;                /* of the window; INT64_MAX when limited by operations */
     int64_t drain_end;          /* after this what is in flight is censored */
     int64_t waiting_since;      /* arrivals due up to here have waited for a slot */
+    int64_t gather_ns;          /* open: arrivals wait this long for the next ones; 0: pack is 1 */
+    uint32_t pack, packed;      /* arrivals to put on one connection; put on the next one so far */
     double budget;              /* capped catch-up: operations that may be issued */
     int64_t budget_at;
     bool filled, over; /* all connections got work; nothing more is issued */
