@@ -274,6 +274,8 @@ static bool pump(struct supervisor *sv, int fd, int64_t deadline)
         int64_t left = deadline - wb_now_ns(NULL);
         struct timespec ts = {.tv_sec = left / WB_SEC, .tv_nsec = left % WB_SEC};
 
+        if (fd < 0 && sv->out.from < 0 && sv->err.from < 0)
+            return true; /* nothing is left to wait for */
         if (left <= 0)
             return false;
         if (ppoll(p, 3, &ts, NULL) < 0 && errno != EINTR)
@@ -283,8 +285,6 @@ static bool pump(struct supervisor *sv, int fd, int64_t deadline)
         if (p[2].revents)
             (void)copy(sv, &sv->err);
         if (p[0].revents)
-            return true;
-        if (fd < 0 && sv->out.from < 0 && sv->err.from < 0)
             return true;
     }
 }
