@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/base/hist_read.h"
 #include "server/base/mem.h"
 
 #define COUNTS_MAX (16u << 20) /* 64 MiB of low halves */
@@ -26,7 +27,8 @@ static unsigned bucket_count(const struct wb_hist *h)
     return n;
 }
 
-int wb_hist_init(struct wb_hist *h, int64_t lowest, int64_t highest, int digits, struct wb_err *err)
+int wb_hist_shape(struct wb_hist *h, int64_t lowest, int64_t highest, int digits,
+                  struct wb_err *err)
 {
     struct wb_hist v = {.lowest = lowest, .highest = highest, .digits = digits};
     uint64_t single = 2, n;
@@ -52,10 +54,18 @@ int wb_hist_init(struct wb_hist *h, int64_t lowest, int64_t highest, int digits,
         return wb_fail(err, WB_LIMIT, "histogram would need %llu counters, the bound is %u",
                        (unsigned long long)n, COUNTS_MAX);
     v.ncounts = (uint32_t)n;
-    v.low = wb_calloc(v.ncounts, sizeof(*v.low));
     v.min = INT64_MAX;
     *h = v;
     return 0;
+}
+
+int wb_hist_init(struct wb_hist *h, int64_t lowest, int64_t highest, int digits, struct wb_err *err)
+{
+    int rc = wb_hist_shape(h, lowest, highest, digits, err);
+
+    if (rc == 0)
+        h->low = wb_calloc(h->ncounts, sizeof(*h->low));
+    return rc;
 }
 
 void wb_hist_init_ns(struct wb_hist *h)
@@ -147,7 +157,20 @@ void wb_hist_record_outside(struct wb_hist *h, int64_t v)
     wb_hist_record_n(h, v, 1);
 }
 
-static bool same_shape(const struct wb_hist *a, const struct wb_hist *b)
+void wb_hist_count_bucket(struct wb_hist *h, uint32_t index, uint64_t n)
+{
+    int64_t lower = wb_hist_lower(h, index), upper = wb_hist_upper(h, index);
+    int64_t middle = lower + (upper - lower + 1) / 2;
+
+    count_add(h, index, n);
+    h->total += n;
+    /* The last bucket may reach past `highest`; its values did not. */
+    h->sum += (unsigned __int128)(uint64_t)(middle > h->highest ? lower : middle) * n;
+    h->min = lower < h->min ? lower : h->min;
+    h->max = upper > h->max ? upper : h->max;
+}
+
+bool wb_hist_same_shape(const struct wb_hist *a, const struct wb_hist *b)
 {
     return a->unit_bits == b->unit_bits && a->half_bits == b->half_bits &&
            a->ncounts == b->ncounts && a->highest == b->highest;
@@ -174,7 +197,7 @@ void wb_hist_add(struct wb_hist *dst, const struct wb_hist *src)
     if (src->total == 0)
         return;
     used_range(src, &from, &to);
-    if (!same_shape(dst, src)) {
+    if (!wb_hist_same_shape(dst, src)) {
         add_other_shape(dst, src, from, to);
         return;
     }
