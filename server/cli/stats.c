@@ -15,8 +15,7 @@
 #define FILES_MAX 1000
 
 struct options {
-    const char *column, *better, *threshold, *tag, *from, *to, *percentiles, *warm_up,
-        *measured;
+    const char *column, *better, *threshold, *tag, *from, *to, *percentiles, *warm_up, *measured;
 };
 
 enum kind { TEXT, PERCENT, SECONDS, LIST };
@@ -25,21 +24,21 @@ enum kind { TEXT, PERCENT, SECONDS, LIST };
 static const struct {
     const char *name;
     size_t offset;
-    unsigned bit; /* WB_TO_* */
     const char *key;
+    unsigned bit; /* WB_TO_* */
     enum kind kind;
 } keys[] = {
-    {"--column", offsetof(struct options, column), WB_TO_COLUMN, NULL, TEXT},
-    {"--better", offsetof(struct options, better), WB_TO_BETTER, "better", TEXT},
-    {"--threshold", offsetof(struct options, threshold), WB_TO_THRESHOLD, "threshold_percent",
+    {"--column", offsetof(struct options, column), NULL, WB_TO_COLUMN, TEXT},
+    {"--better", offsetof(struct options, better), "better", WB_TO_BETTER, TEXT},
+    {"--threshold", offsetof(struct options, threshold), "threshold_percent", WB_TO_THRESHOLD,
      PERCENT},
-    {"--tag", offsetof(struct options, tag), WB_TO_TAG, "tag", TEXT},
-    {"--from", offsetof(struct options, from), WB_TO_WINDOW, "from_s", SECONDS},
-    {"--to", offsetof(struct options, to), WB_TO_WINDOW, "to_s", SECONDS},
-    {"--percentiles", offsetof(struct options, percentiles), WB_TO_PERCENTILES, "percentiles",
+    {"--tag", offsetof(struct options, tag), "tag", WB_TO_TAG, TEXT},
+    {"--from", offsetof(struct options, from), "from_s", WB_TO_WINDOW, SECONDS},
+    {"--to", offsetof(struct options, to), "to_s", WB_TO_WINDOW, SECONDS},
+    {"--percentiles", offsetof(struct options, percentiles), "percentiles", WB_TO_PERCENTILES,
      LIST},
-    {"--warm-up", offsetof(struct options, warm_up), WB_TO_WARM_UP, "warm_up_s", SECONDS},
-    {"--for", offsetof(struct options, measured), WB_TO_FOR, "measured_s", SECONDS},
+    {"--warm-up", offsetof(struct options, warm_up), "warm_up_s", WB_TO_WARM_UP, SECONDS},
+    {"--for", offsetof(struct options, measured), "measured_s", WB_TO_FOR, SECONDS},
 };
 
 static const char *option(const struct options *o, size_t k)
@@ -222,16 +221,17 @@ static int stats(const struct wb_cli *cli, const void *opts, int argc, char **ar
     struct wb_err err = WB_ERR_INIT;
     const struct wb_topic *t = argc > 0 ? wb_topic_find(argv[0]) : NULL;
     wb_json *found = NULL;
-    int rc;
 
     if (argc == 0 || strcmp(argv[0], "topics") == 0) {
         list_topics(&out);
         wb_cli_print(&out);
         return WB_EXIT_OK;
     }
-    rc = t == NULL ? wb_topic_unknown(argv[0], &err)
-                   : answer(t, opts, argc - 1, argv + 1, &found, &err);
-    if (rc < 0)
+    if (t == NULL) {
+        WB_IGNORE(wb_topic_unknown(argv[0], &err)); /* always fails */
+        return refuse(cli, argv[0], &err);
+    }
+    if (answer(t, opts, argc - 1, argv + 1, &found, &err) < 0)
         return refuse(cli, argv[0], &err);
     if (cli->json) {
         wb_cli_print_json(found);

@@ -238,12 +238,50 @@ static void stats_read_files_by_content(void **state)
     }
 }
 
+static void prices_and_curves(void **state)
+{
+    static const char book[] = "book: lab\ndate: 2026-11-01\ncurrency: EUR\nsource: s\nhosts:\n"
+                               "  - {class: c, per_hour: 3.6}\n"
+                               "  - {class: \"another*\", per_hour: 7.2}\n";
+    WB_AUTO_FREE char *good = given(*state, "book.yaml", book);
+    WB_AUTO_FREE char *bad =
+        given(*state, "bad.yaml",
+              "book: lab\nprice: 3\ndate: 2026-11-01\n"
+              "currency: EUR\nsource: s\nhosts:\n  - {class: c, per_hour: 1}\n");
+    const struct {
+        char *line;
+        int rc;
+        const char *out, *err;
+    } cases[] = {
+        {wb_strf("value|01AA|--book|%s", good), 0, "is the cheapest", ""},
+        {wb_strf("value|01AA|--book|%s|--slo|5ms|--json", good), 0,
+         "\"cheapest_at_slo\": \"native x1\"", ""},
+        {wb_strf("value|01AA/docker|--book|%s|--json", good), 0, "\"cheapest\": \"docker x1\"", ""},
+        /* hosts are what is compared here */
+        {wb_strf("value|01AA|01Z|--book|%s|--json", good), 0, "\"name\": \"01Z/native x1\"", ""},
+        {wb_strf("value|01AA"), 2, "", "name a price book with --book"},
+        {wb_strf("value|01AA|--book|%s", bad), 2, "", "bad.yaml:2: /price"},
+        {wb_strf("value|01AA|--book|%s.absent", good), 21, "", "absent"},
+        {wb_strf("value|01AA|--book|%s|--slo|5", good), 2, "", "--slo"},
+        {wb_strf("scaling|01AA"), 2, "", "the arms differ in no number"},
+        {wb_strf("scaling|01AA/docker"), 2, "", "is one arm"},
+        {wb_strf("scaling|99"), 21, "", "99"},
+        {wb_strf("compare|01AA|01Z|--force|--json"), 0, "\"forced\": [", ""},
+    };
+
+    for (size_t i = 0; i < WB_LEN(cases); i++) {
+        check(*state, cases[i].line, cases[i].rc, cases[i].out, cases[i].err);
+        free(cases[i].line);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compares_campaigns_and_arms),
         cmocka_unit_test(prints_one_document),
         cmocka_unit_test(stats_read_files_by_content),
+        cmocka_unit_test(prices_and_curves),
     };
 
     return cmocka_run_group_tests(tests, setup, fixture_teardown);
