@@ -52,15 +52,24 @@ static int native_start(const struct wb_form_env *env, const struct wb_instance_
     WB_AUTO_FREE char *group = native_name(spec->run, spec->index);
     WB_AUTO_FREE char *mark =
         wb_strf("wb.owner=%s;wb.campaign=%s;wb.run=%s", env->owner, env->campaign, spec->run);
+    struct wb_strv vars = {0};
     struct wb_job_spec job = {.dir = dir,
                               .group = group,
                               .argv = spec->argv,
-                              .env = spec->env,
                               .cwd = spec->dir,
                               .limits = spec->limits,
                               .mark = mark};
+    int rc;
 
-    return wb_job_start(env->cgroups, &job, err);
+    /* As every form does; the recipe's own come later and win. */
+    wb_strv_add(&vars, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    wb_strv_add(&vars, "LANG=C.UTF-8");
+    for (char *const *v = spec->env; v && *v; v++)
+        wb_strv_add(&vars, *v);
+    job.env = vars.v;
+    rc = wb_job_start(env->cgroups, &job, err);
+    wb_strv_release(&vars);
+    return rc;
 }
 
 static int native_status(const struct wb_form_env *env, const char *name, const char *dir,

@@ -108,6 +108,10 @@ static wb_json *environment_json(const struct wb_run *r)
         wb_json_push(probes,
                      r->instances[i].probe ? wb_json_ref(r->instances[i].probe) : wb_json_null());
     wb_json_set(j, "probes", probes);
+    if (r->parity)
+        wb_json_set(j, "parity", wb_json_ref(r->parity));
+    else
+        wb_json_set_reason(j, "parity", "the run did not come that far");
     wb_json_set_str(j, "weighbridge", WB_VERSION);
     wb_json_set(j, "programs", wb_json_ref(r->e->programs));
     return j;

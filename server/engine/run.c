@@ -193,6 +193,8 @@ int wb_run_execute(struct wb_run *r, struct wb_err *err)
         r->canary_before_ns = canary(r);
         rc = wb_run_deploy(r);
         if (rc == 0)
+            rc = wb_run_parity(r);
+        if (rc == 0)
             rc = wb_run_measure(r);
         if (rc == 0)
             rc = wb_run_look(r);
@@ -232,6 +234,7 @@ void wb_run_release(struct wb_run *r)
     wb_json_free(r->phases);
     wb_json_free(r->windows);
     wb_json_free(r->placement);
+    wb_json_free(r->parity);
     wb_json_free(r->server);
     wb_json_free(r->before);
     wb_json_free(r->state_before);

@@ -49,6 +49,10 @@ struct wb_instance {
     bool in_ledger, started, gone; /* gone: destroyed at teardown */
     struct wb_instance_status status;
     uint64_t start_ticks; /* of the database process */
+    int64_t started_ns;   /* when its start returned */
+    /* How long each took, seconds: until started, from there until ready, until stopped, until
+     * nothing was left. */
+    double start_s, ready_s, stop_s, remove_s;
     wb_json *probe;       /* what the probe step said, or NULL */
 };
 
@@ -69,6 +73,7 @@ struct wb_run {
     wb_json *phases;    /* result.phases */
     wb_json *windows;   /* input of the validity judge */
     wb_json *placement; /* as the kernel said */
+    wb_json *parity;    /* environment.parity, see parity.h; NULL: not known */
     wb_json *server;    /* what the measure step said */
     wb_json *timings;   /* seconds per phase of the run itself */
     struct wb_raw_file *raw;
@@ -95,6 +100,8 @@ void wb_run_raw(struct wb_run *r, const char *name, const void *data, size_t n);
 int wb_run_deploy(struct wb_run *r) WB_MUST_CHECK;
 /* Environment of a recipe step for one instance; NULL instance: none (fetch-like steps). */
 void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struct wb_strv *env);
+/* Event "run.instances": how long starting, getting ready, stopping and removing took. */
+void wb_run_tell_instances(struct wb_run *r);
 /* Whether the instance's process is still the one that was started; notes sut-error if not. */
 int wb_run_alive(struct wb_run *r) WB_MUST_CHECK;
 /* The same, asking the form (a container engine) whatever the kernel says. */
@@ -118,6 +125,10 @@ int wb_place_check(const struct wb_cgroup_fs *fs, const struct wb_place_want *wa
  * workload, NULL before. */
 int wb_run_place(struct wb_run *r, const struct wb_instance *in, const char *phase,
                  struct wb_err *err) WB_MUST_CHECK;
+
+/* parity_run.c: facts of the instances for the environment of the run, compared with those of the
+ * native arm with the same settings and parts. */
+int wb_run_parity(struct wb_run *r) WB_MUST_CHECK;
 
 /* measure.c: the phases of the workload. */
 int wb_run_measure(struct wb_run *r) WB_MUST_CHECK;
