@@ -186,6 +186,7 @@ static int start(struct wb_run *r, struct wb_instance *in)
                                     .run = wb_strdup(r->id)};
     struct wb_strv argv = {0}, env = {0};
     struct wb_err err = WB_ERR_INIT;
+    int64_t began = wb_now_ns(NULL);
     struct wb_instance_spec spec = {
         .run = r->id,
         .index = in->index,
@@ -210,6 +211,8 @@ static int start(struct wb_run *r, struct wb_instance *in)
     if (rc == 0)
         rc = r->form->ops->start(&r->e->form_env, &spec, &err);
     in->started = rc == 0;
+    in->started_ns = wb_now_ns(NULL);
+    in->start_s = (double)(in->started_ns - began) / 1e9;
     wb_strv_release(&argv);
     wb_strv_release(&env);
     free(entry.kind);
@@ -301,8 +304,10 @@ static int ready(struct wb_run *r, struct wb_instance *in)
         WB_AUTO_JSON wb_json *out = NULL;
         int code, rc = step(r, in, WB_STEP_READY, &code, &out, &err);
 
-        if (rc == 0 && code == 0)
+        if (rc == 0 && code == 0) {
+            in->ready_s = (double)(wb_now_ns(NULL) - in->started_ns) / 1e9;
             return look(r, in);
+        }
         if (rc == -WB_CANCELLED)
             return wb_run_fail(r, WB_OUTCOME_CANCELLED, &err);
         if (look(r, in) < 0) /* a death explains a failed check */
@@ -376,6 +381,33 @@ int wb_run_look(struct wb_run *r)
         if (look(r, &r->instances[i]) < 0)
             return -WB_IO;
     return 0;
+}
+
+void wb_run_tell_instances(struct wb_run *r)
+{
+    wb_json *f = wb_json_object(), *list = wb_json_array();
+    const struct wb_instance *first = &r->instances[0];
+
+    for (int i = 0; i < r->ninstances; i++) {
+        const struct wb_instance *in = &r->instances[i];
+        wb_json *o = wb_json_object();
+
+        wb_json_set_int(o, "instance", i);
+        /* From where the first one was begun. */
+        wb_json_set_real(o, "started_at_s",
+                         in->started_ns
+                             ? first->start_s + (double)(in->started_ns - first->started_ns) / 1e9
+                             : 0);
+        wb_json_set_real(o, "start_s", in->start_s);
+        wb_json_set_real(o, "ready_s", in->ready_s);
+        wb_json_set_real(o, "stop_s", in->stop_s);
+        wb_json_set_real(o, "remove_s", in->remove_s);
+        wb_json_push(list, o);
+    }
+    wb_json_set_str(f, "run", r->id);
+    wb_json_set_str(f, "form", r->form->ops->name);
+    wb_json_set(f, "instances", list);
+    wb_campaign_event(r->e->dir, "run.instances", f);
 }
 
 int wb_run_deploy(struct wb_run *r)

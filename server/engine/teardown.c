@@ -74,6 +74,7 @@ static void keep_logs(struct wb_run *r, struct wb_instance *in)
 static void end_instance(struct wb_run *r, struct wb_instance *in)
 {
     struct wb_err err = WB_ERR_INIT;
+    int64_t began = wb_now_ns(NULL);
 
     if (!in->dir)
         return;
@@ -81,16 +82,19 @@ static void end_instance(struct wb_run *r, struct wb_instance *in)
         try_step(r, in, WB_STEP_STOP);
         if (r->form->ops->stop(&r->e->form_env, in->name, in->dir, STOP_GRACE_NS, &err) < 0)
             complain(r, in->name, &err);
+        in->stop_s = (double)(wb_now_ns(NULL) - began) / 1e9;
     }
     keep_logs(r, in);
     try_step(r, in, WB_STEP_CLEAN);
     try_step(r, in, WB_STEP_UNMOUNT);
     try_step(r, in, WB_STEP_WIPE);
     if (in->in_ledger) {
+        began = wb_now_ns(NULL);
         if (r->form->ops->destroy(&r->e->form_env, in->name, in->dir, &err) < 0)
             complain(r, in->name, &err);
         else
             in->gone = true;
+        in->remove_s = (double)(wb_now_ns(NULL) - began) / 1e9;
     }
 }
 
@@ -160,6 +164,7 @@ void wb_run_teardown(struct wb_run *r)
     r->teardown_clean = true;
     for (int i = 0; i < r->ninstances; i++)
         end_instance(r, &r->instances[i]);
+    wb_run_tell_instances(r);
     left = look(r, &err);
     if (!left)
         complain(r, "looking at the host", &err);

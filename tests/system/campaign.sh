@@ -10,7 +10,7 @@ store=$tmp/store.git
 study=recipes/redis/studies/forms.yaml
 short=(-f workload.phases.max.warm_up=300ms -f workload.phases.max.for=1s
     -f workload.phases.latency.warm_up=300ms -f workload.phases.latency.for=1s
-    -f workload.data.rows=2000)
+    -f workload.data.rows=2000 -f "form=native x1, docker x1")
 
 before=$(snapshot)
 "$wb" run "$study" --profile small "${short[@]}" --rounds 2 --store "$store" --controller lab \
