@@ -73,6 +73,7 @@ struct wb_run {
     wb_json *phases;    /* result.phases */
     wb_json *windows;   /* input of the validity judge */
     wb_json *placement; /* as the kernel said */
+    wb_json *parity;    /* environment.parity, see parity.h; NULL: not known */
     wb_json *server;    /* what the measure step said */
     wb_json *timings;   /* seconds per phase of the run itself */
     struct wb_raw_file *raw;
@@ -124,6 +125,10 @@ int wb_place_check(const struct wb_cgroup_fs *fs, const struct wb_place_want *wa
  * workload, NULL before. */
 int wb_run_place(struct wb_run *r, const struct wb_instance *in, const char *phase,
                  struct wb_err *err) WB_MUST_CHECK;
+
+/* parity_run.c: facts of the instances for the environment of the run, compared with those of the
+ * native arm with the same settings and parts. */
+int wb_run_parity(struct wb_run *r) WB_MUST_CHECK;
 
 /* measure.c: the phases of the workload. */
 int wb_run_measure(struct wb_run *r) WB_MUST_CHECK;
