@@ -194,6 +194,7 @@ test_connection() {
 
     # The server dies in the middle and comes back on the same port.
     serve
+    rm -f "$tmp/lines"
     "$load" "resp://127.0.0.1:$port" --cpus 0 --quiet -o "$tmp/result" --ndjson "$tmp/lines" \
         --rate 500 --for 4s --interval 200ms --connections 4 &
     other_pid=$!
