@@ -36,4 +36,7 @@ void wb_cli_when(const char *time, struct wb_buf *out);
  * become '?', so that a log cannot drive the terminal. */
 void wb_cli_plain(const char *text, size_t n, struct wb_buf *out);
 
+/* environment.parity: with what the run was compared, and each difference. NULL: nothing. */
+void wb_cli_parity(const wb_json *parity, int width, struct wb_buf *out);
+
 #endif

@@ -134,7 +134,9 @@ static void print_phases(const wb_json *run, int width, struct wb_buf *out)
         metric_cell(t, run, name, "p99_ms");
         metric_cell(t, run, name, "p99_9_ms");
         wb_table_cell(t, "%lld", (long long)wb_json_int_or(load, "failed", 0));
-        wb_table_cell(t, "%s", wb_json_str_or(load, "verdict", "-"));
+        wb_table_cell(t, "%s",
+                      wb_json_str_or(load, "verdict",
+                                     wb_json_str_or(wb_json_get(load, "tool"), "name", "-")));
     }
     if (wb_json_len(phases)) {
         wb_buf_addc(out, '\n');
@@ -220,12 +222,15 @@ static int read_run(struct wb_store *s, const char *id, wb_json **out, struct wb
 {
     WB_AUTO_JSON wb_json *summary = NULL;
     WB_AUTO_JSON wb_json *result = NULL;
+    WB_AUTO_JSON wb_json *environment = NULL;
     struct wb_run_place place = {0};
     wb_json *record;
     int rc = wb_store_read(s, id, "summary", &summary, err);
 
     if (rc == 0)
         rc = wb_store_read(s, id, "result", &result, err);
+    if (rc == 0)
+        rc = wb_store_read(s, id, "environment", &environment, err);
     if (rc == 0)
         rc = wb_store_where(s, id, &place, err);
     if (rc == 0) {
@@ -238,6 +243,8 @@ static int read_run(struct wb_store *s, const char *id, wb_json **out, struct wb
                         ? wb_json_ref(wb_json_get(result, "phases"))
                         : wb_json_array());
         wb_json_set(summary, "record", record);
+        if (wb_json_type(wb_json_get(environment, "parity")) == WB_JSON_OBJECT)
+            wb_json_set(summary, "parity", wb_json_ref(wb_json_get(environment, "parity")));
         *out = WB_STEAL(summary);
     }
     wb_run_place_release(&place);
@@ -262,6 +269,8 @@ static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id
     print_where(run, &out);
     print_phases(run, cli->width, &out);
     print_evidence(run, cli->width, &out);
+    wb_buf_addc(&out, '\n');
+    wb_cli_parity(wb_json_get(run, "parity"), cli->width, &out);
     print_rest(run, &out);
     wb_cli_print(&out);
     wb_json_free(run);
