@@ -280,6 +280,8 @@ static int add_up(const struct wb_figures *f, const struct wb_figures_run *run, 
         s->failed = (int64_t)f->f[WB_FIGURE_FAILED].value;
     else if (!run->errors_fatal)
         return wb_fail(err, WB_PROTOCOL, "it does not say how many operations failed");
+    if (has_rate && rate <= 0)
+        return wb_fail(err, WB_PROTOCOL, "no operation succeeded: its rate is 0");
     if (given(f, WB_FIGURE_OK)) {
         s->ok = (int64_t)f->f[WB_FIGURE_OK].value;
     } else if (run->operations > 0 && has_rate) {
