@@ -151,11 +151,11 @@ static void begin_run(struct wb_worker *w)
     w->pack = 1;
     w->packed = 0;
     if (w->open) {
-        /* A send costs as much as tens of operations. Where more than one arrival falls into the
-         * time of gathering, they share one; the wait is in their lag and response. */
-        double most = job->rate_per_s / w->stride * (double)job->gather_ns / 1e9;
-        if (most >= 2) {
-            w->pack = most > job->depth ? (uint32_t)job->depth : (uint32_t)most;
+        /* A send costs as much as tens of operations. Where an arrival is followed by others
+         * within the time of gathering, they share one; the wait is in their lag and response. */
+        double followed = job->rate_per_s / w->stride * (double)job->gather_ns / 1e9;
+        if (followed >= 1) {
+            w->pack = followed < job->depth ? (uint32_t)followed + 1 : (uint32_t)job->depth;
             w->gather_ns = job->gather_ns;
         }
         wb_arrivals_start(&w->due, &w->plan->schedule, w->first);
