@@ -14,6 +14,8 @@
 
 #define THROUGHPUT ".throughput"
 
+static const char no_figure[] = "no counted run has a throughput";
+
 /* The metric p99 of the same phase. Caller frees. */
 static char *p99_of(const char *throughput)
 {
@@ -84,7 +86,7 @@ static void add_performance(const wb_json *arm, const char *metric, wb_json *ask
         wb_json_set_real(asked, "throughput_per_s", rate);
         wb_json_set_real(known, "throughput_per_s", rate);
     } else {
-        wb_json_set_reason(known, "throughput_per_s", "no counted run has this figure");
+        wb_json_set_reason(known, "throughput_per_s", no_figure);
     }
     if (!isnan(lo) && !isnan(hi)) {
         wb_json *ci = wb_json_array();
@@ -138,8 +140,17 @@ static void add_arm(struct work *w, const struct wb_value_source *s, const wb_js
         wb_analysis_warn(w->warnings, "no-price", "%s: the book has no price for host class '%s'",
                          name, class ? class : "unknown");
     }
-    if (metric != NULL)
+    if (metric != NULL) {
         add_performance(arm, metric, asked, known, w->q->slo_p99_ms);
+    } else {
+        static const char *const keys[] = {"metric", "throughput_per_s", "throughput_ci95",
+                                           "p99_ms", "meets_slo"};
+        for (size_t i = 0; i < WB_LEN(keys); i++)
+            wb_json_set_reason(known, keys[i], no_figure);
+    }
+    if (!wb_json_is_number(wb_json_get(asked, "throughput_per_s")))
+        wb_analysis_warn(w->warnings, "no-throughput", "%s: %s (see weighbridge compare)", name,
+                         no_figure);
     wb_json_push(w->asked, asked);
     wb_json_push(w->known, known);
 }
@@ -171,17 +182,22 @@ static void copy_price(const wb_json *priced, wb_json *item)
         {"ops_per_usd", "ops_per_currency_unit"},
         {"usd_per_month_per_1000_ops_s", "cost_per_month_per_1000_ops_s"},
     };
+    const char *why = wb_json_str_or(priced, "reason", NULL);
 
+    if (why != NULL && wb_json_is_number(wb_json_get(priced, "usd_per_hour")) &&
+        !wb_json_is_number(wb_json_get(item, "throughput_per_s")))
+        why = no_figure;
     for (size_t i = 0; i < WB_LEN(keys); i++) {
         WB_AUTO_FREE char *reason = wb_strf("%s_reason", keys[i][0]);
         const wb_json *value = wb_json_get(priced, keys[i][0]);
         if (wb_json_type(value) == WB_JSON_NULL)
-            wb_json_set_reason(item, keys[i][1], wb_json_str_or(priced, reason, "not known"));
+            wb_json_set_reason(item, keys[i][1],
+                               why ? why : wb_json_str_or(priced, reason, "not known"));
         else
             wb_json_set(item, keys[i][1], wb_json_ref(value));
     }
-    if (wb_json_get(priced, "reason") != NULL)
-        wb_json_set(item, "reason", wb_json_ref(wb_json_get(priced, "reason")));
+    if (why != NULL)
+        wb_json_set_str(item, "reason", why);
 }
 
 static wb_json *book_json(const struct wb_book *b)
@@ -316,7 +332,7 @@ static void print_item(struct wb_table *t, const wb_json *report, const wb_json 
     else
         wb_table_cell(t, "-");
     if (reason != NULL || misses)
-        wb_table_cell(t, "%s", reason ? reason : "misses the SLO");
+        wb_table_cell(t, "%s", reason ? "no figure" : "misses the SLO");
     else
         wb_table_cell(t, "%s%s%s",
                       rate      ? "not beaten in rate"

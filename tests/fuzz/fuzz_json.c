@@ -1,13 +1,18 @@
 /*
- * JSON and CSV text from anywhere: what is taken is written and read back as the same value, and
- * the questions of `stats` and of a campaign's report are answered or refused, never anything else.
+ * JSON, CSV and price books from anywhere: what is taken is written and read back as the same
+ * value, and every topic of `stats` and the reports of a campaign answer or refuse, never anything
+ * else.
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "server/analysis/book.h"
+#include "server/analysis/campaign_scaling.h"
 #include "server/analysis/compare.h"
-#include "server/analysis/csv.h"
+#include "server/analysis/topics.h"
+#include "server/base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -49,36 +54,53 @@ static void check_answer(int rc, wb_json *answer, const struct wb_err *err,
     wb_buf_release(&text);
 }
 
-static void ask(const wb_json *j)
+/* Every topic of `stats`, from the text as a file, so that its own reader is tried as well. */
+static void ask_topics(const char *text, size_t n)
 {
+    const struct wb_topic_file file = {.path = "-", .text = text, .n = n};
+
+    for (const struct wb_topic *t = wb_topics; t->name != NULL; t++) {
+        struct wb_err err = WB_ERR_INIT;
+        wb_json *doc = NULL, *answer = NULL;
+        int rc = wb_topic_read(t, &file, 1, NULL, &doc, &err);
+        require((rc == 0) == (doc != NULL));
+        if (rc < 0)
+            continue;
+        rc = t->answer(doc, &answer, &err);
+        check_answer(rc, answer, &err, t->print);
+        wb_json_free(doc);
+    }
+}
+
+static void ask_campaign(const wb_json *j)
+{
+    const wb_json *plan = wb_json_get(j, "plan"), *summaries = wb_json_get(j, "summaries");
+    const struct wb_scaling_question question = {NULL, NULL};
     struct wb_err err = WB_ERR_INIT;
     wb_json *answer = NULL;
-    int rc = wb_stats_compare(j, &answer, &err);
+    int rc = wb_campaign_report(plan, summaries, &answer, &err);
 
-    check_answer(rc, answer, &err, wb_stats_compare_print);
-    answer = NULL;
-    rc = wb_stats_adjust(j, &answer, &err);
-    check_answer(rc, answer, &err, NULL);
-    answer = NULL;
-    rc = wb_campaign_report(wb_json_get(j, "plan"), wb_json_get(j, "summaries"), &answer, &err);
     check_answer(rc, answer, &err, wb_campaign_report_print);
+    answer = NULL;
+    rc = wb_campaign_scaling(plan, summaries, &question, &answer, &err);
+    check_answer(rc, answer, &err, wb_campaign_scaling_print);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    WB_AUTO_FREE char *text = wb_calloc(size + 1, 1);
     struct wb_err err = WB_ERR_INIT;
-    wb_json *j = NULL, *columns = NULL, *question;
+    struct wb_book book = {0};
+    wb_json *j = NULL;
 
-    if (wb_json_parse((const char *)data, size, &j, &err) == 0) {
+    memcpy(text, data, size);
+    if (wb_json_parse(text, size, &j, &err) == 0) {
         check_round_trip(j);
-        ask(j);
+        ask_campaign(j);
         wb_json_free(j);
     }
-    if (wb_csv_columns((const char *)data, size, &columns, &err) == 0) {
-        question = wb_csv_compare(columns);
-        ask(question);
-        wb_json_free(question);
-        wb_json_free(columns);
-    }
+    ask_topics(text, size);
+    if (wb_book_parse("book", text, size, &book, &err) == 0)
+        wb_book_release(&book);
     return 0;
 }
