@@ -8,12 +8,20 @@ cd -- "$(dirname -- "$0")/../.." || exit 2
 . tests/support/lib.sh
 load=$build/wb-load
 last_cpu=$(($(nproc) - 1))
+for program in "$load" "$build/support/responder"; do
+    if [ ! -x "$program" ]; then
+        bad "$program" "is not built"
+        summary
+        exit 1
+    fi
+done
 server_pid=
 other_pid=
 cleanup=(stop_server stop_other)
 
 # serve OPTION...: starts the responder on the last CPU; sets $port.
 serve() {
+    rm -f "$tmp/served"
     : >"$tmp/port"
     taskset -c "$last_cpu" "$build/support/responder" --report "$tmp/served" "$@" >"$tmp/port" &
     server_pid=$!
@@ -43,8 +51,9 @@ run() {
     code=$?
 }
 
-result() { json "$1" <"$tmp/result"; }
-served() { json "$1" <"$tmp/served"; }
+# Of a document that is not there the value is a word that equals nothing else.
+result() { if [ -s "$tmp/result" ]; then json "$1" <"$tmp/result"; else echo no-result; fi; }
+served() { if [ -s "$tmp/served" ]; then json "$1" <"$tmp/served"; else echo not-served; fi; }
 # error CLASS: how many, 0 when the class is not there.
 error() { result "errors.$1" | sed 's/null/0/'; }
 # holds EXPRESSION: a comparison of numbers.
