@@ -221,9 +221,14 @@ void wb_worker_issue_due(struct wb_worker *w)
             }
             wb_issue_put(w, c, s);
             wb_worker_mark_dirty(w, c);
-            w->ready = c->next_ready;
-            if (!wb_issue_has_room(w, c))
+            if (++w->packed >= w->pack) {
+                w->packed = 0;
+                w->ready = c->next_ready;
+            }
+            if (!wb_issue_has_room(w, c)) {
+                w->packed = 0;
                 ring_remove(&w->ready, c);
+            }
         }
         w->taken_total++;
         wb_arrivals_next(&w->due);

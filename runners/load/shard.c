@@ -46,7 +46,7 @@ void wb_shards_begin(struct wb_worker *w)
         struct wb_shard *sh = &w->shard[t];
         uint32_t first = wb_shard_of(w->next, w->nshards);
 
-        sh->head = sh->tail = 0;
+        sh->head = sh->tail = sh->packed = 0;
         sh->last_up = w->now;
         /* Rows of an instance are every nshards-th key. */
         sh->next = w->next;
@@ -262,8 +262,13 @@ static void issue(struct wb_worker *w, struct wb_shard *sh, uint64_t k, int64_t 
     }
     wb_issue_put(w, c, s);
     wb_worker_mark_dirty(w, c);
-    sh->ready = c->next_ready;
+    if (++sh->packed >= w->pack) {
+        sh->packed = 0;
+        sh->ready = c->next_ready;
+    }
     wb_worker_update_ready(w, c);
+    if (!c->ready)
+        sh->packed = 0;
     w->taken_total++;
 }
 

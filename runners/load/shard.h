@@ -34,6 +34,7 @@ struct wb_shard {
     int64_t last_up;       /* when a connection to it was up */
     struct wb_waiting *queue;
     uint32_t size, head, tail; /* size is a power of two; running counters */
+    uint32_t packed;           /* arrivals put on the next connection so far */
 };
 
 /* Which of n instances has a key. */
