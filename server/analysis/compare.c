@@ -17,7 +17,7 @@
 struct row {
     const wb_json *doc;
     char *pointer; /* of doc, "" for the whole input */
-    struct wb_values base, other;
+    struct wb_numbers base, other;
     bool paired;
     size_t dropped;
     enum wb_better better;
@@ -85,8 +85,8 @@ static void drop_nulls(struct row *r)
         return;
     }
     for (int side = 0; side < 2; side++) {
-        struct wb_values *s = side == 0 ? &r->base : &r->other;
-        r->dropped += wb_values_drop(s);
+        struct wb_numbers *s = side == 0 ? &r->base : &r->other;
+        r->dropped += wb_numbers_drop(s);
     }
 }
 

@@ -18,7 +18,7 @@
 static int read_median(const wb_json *doc, const char *at, const char *key, double *out,
                        struct wb_err *err)
 {
-    struct wb_values v = {0};
+    struct wb_numbers v = {0};
     int rc = 0;
 
     *out = NAN;
@@ -26,11 +26,11 @@ static int read_median(const wb_json *doc, const char *at, const char *key, doub
         return 0;
     rc = wb_in_values(doc, at, key, WB_VALUES_MAX, &v, err);
     if (rc == 0) {
-        wb_values_drop(&v);
+        wb_numbers_drop(&v);
         wb_sort_values(v.v, v.n);
         *out = v.n > 0 ? wb_median(v.v, v.n) : NAN;
     }
-    wb_values_release(&v);
+    wb_numbers_release(&v);
     return rc;
 }
 

@@ -160,7 +160,7 @@ int wb_history_read(const wb_json *in, struct wb_history *h, wb_json *warnings, 
 
 void wb_history_release(struct wb_history *h)
 {
-    wb_values_release(&h->values);
+    wb_numbers_release(&h->values);
     free(h->marks);
     h->marks = NULL;
 }

@@ -25,11 +25,11 @@ enum {
 };
 
 struct wb_history {
-    struct wb_values values; /* NaN: no valid run */
-    unsigned char *marks;    /* WB_MARK_* of each night */
-    const wb_json *ids;      /* NULL, or a list of as many texts or numbers; borrowed */
-    const wb_json *previous; /* NULL or an earlier answer; borrowed */
-    const char *series;      /* NULL or the key of the series; borrowed */
+    struct wb_numbers values; /* NaN: no valid run */
+    unsigned char *marks;     /* WB_MARK_* of each night */
+    const wb_json *ids;       /* NULL, or a list of as many texts or numbers; borrowed */
+    const wb_json *previous;  /* NULL or an earlier answer; borrowed */
+    const char *series;       /* NULL or the key of the series; borrowed */
     enum wb_better better;
     double min_percent; /* changes below this do not matter */
     size_t window;

@@ -8,13 +8,13 @@
 #include "server/analysis/effect.h"
 #include "server/base/mem.h"
 
-void wb_values_release(struct wb_values *v)
+void wb_numbers_release(struct wb_numbers *v)
 {
     free(v->v);
-    *v = (struct wb_values){0};
+    *v = (struct wb_numbers){0};
 }
 
-size_t wb_values_drop(struct wb_values *v)
+size_t wb_numbers_drop(struct wb_numbers *v)
 {
     size_t kept = 0, all = v->n;
 
@@ -46,7 +46,7 @@ int wb_in_number(const wb_json *j, const char *pointer, double *out, struct wb_e
 }
 
 int wb_in_values(const wb_json *doc, const char *at, const char *key, size_t max,
-                 struct wb_values *out, struct wb_err *err)
+                 struct wb_numbers *out, struct wb_err *err)
 {
     const wb_json *list = wb_json_get(doc, key);
     bool single = wb_json_is_number(list);

@@ -11,13 +11,13 @@
 #define WB_SIZE_LEAST 1e-140
 #define WB_SIZE_MOST 1e140
 
-struct wb_values {
+struct wb_numbers {
     double *v; /* NaN for null */
     size_t n;
 };
-void wb_values_release(struct wb_values *v);
+void wb_numbers_release(struct wb_numbers *v);
 /* Takes out the NaNs, keeping order; returns how many there were. */
-size_t wb_values_drop(struct wb_values *v);
+size_t wb_numbers_drop(struct wb_numbers *v);
 
 /* WB_INVALID unless doc is an object; `what` says what the document must hold. */
 int wb_in_object(const wb_json *doc, const char *what, struct wb_err *err) WB_MUST_CHECK;
@@ -27,7 +27,7 @@ int wb_in_number(const wb_json *j, const char *pointer, double *out,
 /* A list of at most `max` numbers and nulls; a single number is a list of one. out->v is owned,
  * also after a failure. */
 int wb_in_values(const wb_json *doc, const char *at, const char *key, size_t max,
-                 struct wb_values *out, struct wb_err *err) WB_MUST_CHECK;
+                 struct wb_numbers *out, struct wb_err *err) WB_MUST_CHECK;
 /* A number in [lo, hi]; absent and null leave *out as it is. */
 int wb_in_real(const wb_json *doc, const char *at, const char *key, double lo, double hi,
                double *out, struct wb_err *err) WB_MUST_CHECK;

@@ -18,19 +18,19 @@ static const char *const known_keys[] = {"interval_s", "throughput", "t_s",     
 
 /* The columns as they were read; at most one of throughput and ops is there. */
 struct columns {
-    struct wb_values t, seconds, ops, rate;
+    struct wb_numbers t, seconds, ops, rate;
     double interval;
 };
 
 static void columns_release(struct columns *c)
 {
-    wb_values_release(&c->t);
-    wb_values_release(&c->seconds);
-    wb_values_release(&c->ops);
-    wb_values_release(&c->rate);
+    wb_numbers_release(&c->t);
+    wb_numbers_release(&c->seconds);
+    wb_numbers_release(&c->ops);
+    wb_numbers_release(&c->rate);
 }
 
-static int read_column(const wb_json *in, const char *key, struct wb_values *out,
+static int read_column(const wb_json *in, const char *key, struct wb_numbers *out,
                        struct wb_err *err)
 {
     if (wb_json_type(wb_json_get(in, key)) == WB_JSON_NULL)
@@ -38,7 +38,7 @@ static int read_column(const wb_json *in, const char *key, struct wb_values *out
     return wb_in_values(in, "", key, WB_INTERVALS_MAX, out, err);
 }
 
-static int same_length(const struct wb_values *a, size_t n, const char *key, const char *other,
+static int same_length(const struct wb_numbers *a, size_t n, const char *key, const char *other,
                        struct wb_err *err)
 {
     if (a->n == n)
@@ -47,7 +47,7 @@ static int same_length(const struct wb_values *a, size_t n, const char *key, con
 }
 
 /* All of a list that must be known. */
-static int need_all(const struct wb_values *a, const char *key, double lo, struct wb_err *err)
+static int need_all(const struct wb_numbers *a, const char *key, double lo, struct wb_err *err)
 {
     for (size_t i = 0; i < a->n; i++)
         if (!(a->v[i] >= lo))
@@ -57,11 +57,11 @@ static int need_all(const struct wb_values *a, const char *key, double lo, struc
 
 static int read_columns(const wb_json *in, struct columns *c, struct wb_err *err)
 {
-    struct wb_values interval = {0};
+    struct wb_numbers interval = {0};
     int rc = read_column(in, "interval_s", &interval, err);
 
     c->interval = rc == 0 && interval.n > 0 ? interval.v[0] : 1;
-    wb_values_release(&interval);
+    wb_numbers_release(&interval);
     if (rc == 0 && !(c->interval > 0 && c->interval <= 1e6))
         return wb_fail(err, WB_INVALID, "/interval_s: must be a number above 0, at most 1e6");
     if (rc < 0 || read_column(in, "t_s", &c->t, err) < 0 ||
@@ -82,7 +82,7 @@ static int read_columns(const wb_json *in, struct columns *c, struct wb_err *err
 
 static int check_columns(const struct columns *c, struct wb_err *err)
 {
-    const struct wb_values *main = c->ops.v != NULL ? &c->ops : &c->rate;
+    const struct wb_numbers *main = c->ops.v != NULL ? &c->ops : &c->rate;
     const char *key = c->ops.v != NULL ? "ops" : "throughput";
 
     if (c->t.v != NULL && (same_length(&c->t, main->n, "t_s", key, err) < 0 ||
@@ -123,7 +123,7 @@ static void lengths_of_times(struct columns *c)
     size_t n = c->t.n;
     bool ends = n > 1 && c->t.v[0] > (c->t.v[1] - c->t.v[0]) / 2;
 
-    c->seconds = (struct wb_values){.v = wb_calloc(n, sizeof(double)), .n = n};
+    c->seconds = (struct wb_numbers){.v = wb_calloc(n, sizeof(double)), .n = n};
     for (size_t i = 0; i < n; i++) {
         if (ends)
             c->seconds.v[i] =
@@ -137,7 +137,7 @@ static void lengths_of_times(struct columns *c)
 
 static void fill(struct columns *c, struct wb_intervals *out)
 {
-    const struct wb_values *main = c->ops.v != NULL ? &c->ops : &c->rate;
+    const struct wb_numbers *main = c->ops.v != NULL ? &c->ops : &c->rate;
     bool ends;
     double now = 0;
 

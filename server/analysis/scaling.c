@@ -314,7 +314,7 @@ static char *place_name(double n)
     return name;
 }
 
-static void set_at(const struct wb_usl *u, const struct wb_values *at, wb_json *answer)
+static void set_at(const struct wb_usl *u, const struct wb_numbers *at, wb_json *answer)
 {
     wb_json *throughput = wb_json_object(), *latency = wb_json_object();
     wb_json *efficiency = wb_json_object(), *dominant = wb_json_object();
@@ -337,7 +337,7 @@ static void set_at(const struct wb_usl *u, const struct wb_values *at, wb_json *
     wb_json_set(answer, "dominant_at", dominant);
 }
 
-static int read_at(const wb_json *in, bool needed, struct wb_values *at, struct wb_err *err)
+static int read_at(const wb_json *in, bool needed, struct wb_numbers *at, struct wb_err *err)
 {
     if (!needed && wb_json_get(in, "at") == NULL)
         return 0;
@@ -352,7 +352,7 @@ static int read_at(const wb_json *in, bool needed, struct wb_values *at, struct 
 static int answer_curve(const wb_json *in, wb_json *warnings, wb_json **out, struct wb_err *err)
 {
     struct wb_usl u = {.sigma = NAN, .kappa = NAN, .lambda = NAN};
-    struct wb_values at = {0};
+    struct wb_numbers at = {0};
     wb_json *answer;
     int rc = 0;
 
@@ -379,14 +379,14 @@ static int answer_curve(const wb_json *in, wb_json *warnings, wb_json **out, str
         wb_answer_end(answer, sentence, warnings);
         *out = answer;
     }
-    wb_values_release(&at);
+    wb_numbers_release(&at);
     return rc;
 }
 
 /* ---- the topic ---- */
 
 struct input {
-    struct wb_values n, x, at;
+    struct wb_numbers n, x, at;
     size_t dropped;
 };
 
@@ -460,9 +460,9 @@ int wb_stats_scaling(const wb_json *in, wb_json **out, struct wb_err *err)
         if (rc == 0)
             *out = answer_fit(&i, warnings);
     }
-    wb_values_release(&i.n);
-    wb_values_release(&i.x);
-    wb_values_release(&i.at);
+    wb_numbers_release(&i.n);
+    wb_numbers_release(&i.x);
+    wb_numbers_release(&i.at);
     if (rc < 0)
         wb_json_free(warnings);
     return rc;

@@ -63,7 +63,7 @@ static void set_moments(const double *sorted, size_t n, const struct spread *s, 
                          (sorted[n - 1] - sorted[0]) / fabs(s->median) * 100);
 }
 
-static void set_outliers(const struct wb_values *given, const struct spread *s, wb_json *answer)
+static void set_outliers(const struct wb_numbers *given, const struct spread *s, wb_json *answer)
 {
     wb_json *z = wb_json_array(), *outliers = wb_json_array();
 
@@ -124,7 +124,7 @@ int wb_stats_spread(const wb_json *in, wb_json **out, struct wb_err *err)
     static const char *const absent[] = {"median",        "mean",       "stdev",      "cv_percent",
                                          "mad",           "mad_scaled", "min",        "max",
                                          "range_percent", "robust_z",   "median_ci95"};
-    struct wb_values given = {0}, sorted = {0};
+    struct wb_numbers given = {0}, sorted = {0};
     wb_json *answer, *warnings;
     WB_AUTO_FREE char *sentence = NULL;
     struct spread s = {0};
@@ -134,13 +134,13 @@ int wb_stats_spread(const wb_json *in, wb_json **out, struct wb_err *err)
         return -WB_INVALID;
     if (wb_in_values(in, "", "values", VALUES_MAX, &given, err) < 0 ||
         wb_in_values(in, "", "values", VALUES_MAX, &sorted, err) < 0) {
-        wb_values_release(&given);
-        wb_values_release(&sorted);
+        wb_numbers_release(&given);
+        wb_numbers_release(&sorted);
         return -WB_INVALID;
     }
     warnings = wb_json_array();
     wb_in_known(in, "", known, warnings);
-    dropped = wb_values_drop(&sorted);
+    dropped = wb_numbers_drop(&sorted);
     wb_sort_values(sorted.v, sorted.n);
     if (dropped > 0)
         wb_analysis_warn(warnings, "dropped", "%zu values were left out because of null", dropped);
@@ -162,8 +162,8 @@ int wb_stats_spread(const wb_json *in, wb_json **out, struct wb_err *err)
                          "more than half of the values are equal: robust_z is measured in the mean "
                          "distance from the median");
     wb_answer_end(answer, sentence, warnings);
-    wb_values_release(&given);
-    wb_values_release(&sorted);
+    wb_numbers_release(&given);
+    wb_numbers_release(&sorted);
     *out = answer;
     return 0;
 }

@@ -24,7 +24,7 @@ struct components {
 };
 
 /* Adds a run; an empty one is passed over. */
-static void add_run(struct components *c, struct wb_values *run)
+static void add_run(struct components *c, struct wb_numbers *run)
 {
     wb_sort_values(run->v, run->n);
     if (run->n == 0)
@@ -40,7 +40,7 @@ static void add_run(struct components *c, struct wb_values *run)
 
 static int by_run(const void *a, const void *b)
 {
-    const struct wb_values *x = a, *y = b;
+    const struct wb_numbers *x = a, *y = b;
 
     if (x->n != y->n)
         return x->n < y->n ? -1 : 1;
@@ -50,7 +50,7 @@ static int by_run(const void *a, const void *b)
     return 0;
 }
 
-static int read_runs(const wb_json *in, struct wb_values *runs, size_t n, size_t *dropped,
+static int read_runs(const wb_json *in, struct wb_numbers *runs, size_t n, size_t *dropped,
                      struct wb_err *err)
 {
     const wb_json *list = wb_json_get(in, "runs");
@@ -73,7 +73,7 @@ static int read_runs(const wb_json *in, struct wb_values *runs, size_t n, size_t
                 wb_in_number(wb_json_at(run, k), pointer, &runs[i].v[k], err) < 0)
                 return -WB_INVALID;
         }
-        *dropped += wb_values_drop(&runs[i]);
+        *dropped += wb_numbers_drop(&runs[i]);
         wb_sort_values(runs[i].v, runs[i].n);
     }
     qsort(runs, n, sizeof(*runs), by_run); /* the order of the runs must not show */
@@ -165,7 +165,7 @@ int wb_stats_variance(const wb_json *in, wb_json **out, struct wb_err *err)
     size_t n = wb_json_len(list), dropped = 0;
     double cost_iteration = NAN, cost_run = NAN;
     struct components c = {0};
-    struct wb_values *runs;
+    struct wb_numbers *runs;
     wb_json *answer, *warnings;
     int rc;
 
@@ -198,7 +198,7 @@ int wb_stats_variance(const wb_json *in, wb_json **out, struct wb_err *err)
         *out = answer;
     }
     for (size_t i = 0; i < n; i++)
-        wb_values_release(&runs[i]);
+        wb_numbers_release(&runs[i]);
     free(runs);
     free(c.means);
     return rc;
