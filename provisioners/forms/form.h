@@ -33,9 +33,9 @@ struct wb_form_env {
     const char *campaign; /* campaign id */
     const struct wb_cgroup_fs *cgroups;
     const struct wb_cancel *cancel;
-    const char *docker_socket;                 /* path of the Engine API's Unix socket */
-    const char *cache_dir;                     /* base image and build contexts, by digest */
-    unsigned networks; /* bit 1 << enum wb_network of each that the campaign's arms use */
+    const char *docker_socket; /* path of the Engine API's Unix socket */
+    const char *cache_dir;     /* base image and build contexts, by digest */
+    unsigned networks;         /* bit 1 << enum wb_network of each that the campaign's arms use */
     void (*note)(void *arg, const char *text); /* progress for people; may be NULL */
     void *note_arg;
 };
@@ -64,9 +64,9 @@ struct wb_instance_spec {
         *argv; /* the recipe's start, with paths of this form already filled in; argv[0] absolute */
     char *const *env; /* NULL-ended, may be NULL */
     struct wb_limits limits;
-    int port;          /* planned client port: of the host, and the one the program listens on */
+    int port; /* planned client port: of the host, and the one the program listens on */
     enum wb_network network; /* forms without a choice take HOST only */
-    const char *image; /* what `prepare` gave, NULL for forms without */
+    const char *image;       /* what `prepare` gave, NULL for forms without */
 };
 
 enum wb_instance_state { WB_INSTANCE_RUNNING, WB_INSTANCE_EXITED, WB_INSTANCE_GONE };

@@ -237,9 +237,10 @@ const struct wb_topic wb_topics[] = {
      .print = wb_stats_composite_print},
     {.name = "changes",
      .summary = "where a nightly history changed its level, and what holds now",
-     .input = "{\"values\":[.., null where a night is missing], \"better\"?, \"ids\"?,\n"
-              "\"annotations\"?:[{\"index\", \"type\":\"accepted\"|\"excluded\"|\"environment\"}],\n"
-              "\"min_magnitude_percent\"?, \"previous\"?: an earlier answer}",
+     .input =
+         "{\"values\":[.., null where a night is missing], \"better\"?, \"ids\"?,\n"
+         "\"annotations\"?:[{\"index\", \"type\":\"accepted\"|\"excluded\"|\"environment\"}],\n"
+         "\"min_magnitude_percent\"?, \"previous\"?: an earlier answer}",
      .options = WB_TO_COLUMN | WB_TO_BETTER | WB_TO_THRESHOLD,
      .files = 1,
      .read = read_history,
@@ -247,8 +248,9 @@ const struct wb_topic wb_topics[] = {
      .print = wb_stats_changes_print},
     {.name = "steady",
      .summary = "whether a run had a steady state, and from when on it counts",
-     .input = "{\"interval_s\"?, \"throughput\":[..]} or {\"t_s\":[..], \"seconds\":[..],\n"
-              "\"ops\":[..]} or {\"t_s\":[..], \"ops_per_s\":[..]}; \"warm_up_s\"?, \"measured_s\"?",
+     .input =
+         "{\"interval_s\"?, \"throughput\":[..]} or {\"t_s\":[..], \"seconds\":[..],\n"
+         "\"ops\":[..]} or {\"t_s\":[..], \"ops_per_s\":[..]}; \"warm_up_s\"?, \"measured_s\"?",
      .options = WB_TO_WARM_UP | WB_TO_FOR,
      .files = 1,
      .answer = wb_stats_steady,

@@ -52,7 +52,7 @@ struct wb_cli {
     bool json; /* --json, accepted by every command */
     bool no_color;
     int width;               /* of the terminal on stdout */
-    bool store_named; /* by --store, not by default or environment */
+    bool store_named;        /* by --store, not by default or environment */
     const char *store_path;  /* --store DIR, else WB_STORE, else the user's default */
     const char *recipes_dir; /* WB_RECIPES, else the installed or source folder */
     const char *state_dir;   /* campaigns, prefixes, caches: WB_STATE, else beside the store */

@@ -53,7 +53,7 @@ struct wb_instance {
     /* How long each took, seconds: until started, from there until ready, until stopped, until
      * nothing was left. */
     double start_s, ready_s, stop_s, remove_s;
-    wb_json *probe;       /* what the probe step said, or NULL */
+    wb_json *probe; /* what the probe step said, or NULL */
 };
 
 struct wb_run {

@@ -195,8 +195,8 @@ static void refuse_keys(const struct wb_node *n, const char *const *keys, const 
 static void read_load(struct wb_phase *ph, const struct wb_node *n, const struct raw_phase *raw,
                       struct wb_problems *p)
 {
-    static const char *const measured_only[] = {"mix",     "keys", "rate", "arrivals",
-                                                "warm_up", "for",  "ops",  "tool", NULL};
+    static const char *const measured_only[] = {"mix", "keys", "rate", "arrivals", "warm_up",
+                                                "for", "ops",  "tool", NULL};
 
     ph->load_only = true;
     if (!raw->order)
