@@ -37,7 +37,7 @@ struct peer {
     int fd;
     bool silent, dirty;
     struct wb_buf in, out;
-    struct peer *next_dirty;
+    struct peer *next_dirty, *next;
 };
 
 struct due { /* an answer that waits for its time */
@@ -59,7 +59,7 @@ struct responder {
     size_t value_len;
     struct due *queue; /* ring in order of time */
     size_t head, tail, cap;
-    struct peer *dirty;
+    struct peer *dirty, *peers; /* to be sent; all that ever were: answers may wait for them */
     int64_t first_request, pause_from, pause_to; /* ns monotonic; 0: not yet */
     int64_t requests, gets, sets, errors, swallowed, closed, connections, answered;
     int64_t rate_from, rate_done;
@@ -261,8 +261,10 @@ static void accept_all(struct responder *r)
         if (fd < 0)
             return;
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        p = wb_calloc(1, sizeof(*p)); /* kept until the end: answers may wait for it */
+        p = wb_calloc(1, sizeof(*p));
         *p = (struct peer){.fd = fd, .in = WB_BUF_INIT(IN_MAX), .out = WB_BUF_INIT(IN_MAX)};
+        p->next = r->peers;
+        r->peers = p;
         ev.data.ptr = p;
         if (epoll_ctl(r->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
             die("epoll_ctl");
@@ -463,6 +465,19 @@ static void write_report(const struct responder *r)
     wb_buf_release(&text);
 }
 
+static void clean_up(struct responder *r)
+{
+    struct peer *next;
+
+    for (struct peer *p = r->peers; p; p = next) {
+        next = p->next;
+        hang_up(p);
+        free(p);
+    }
+    free(r->value);
+    free(r->queue);
+}
+
 int main(int argc, char **argv)
 {
     struct responder r = {.o = {.value = 64}};
@@ -487,5 +502,6 @@ int main(int argc, char **argv)
     listen_on(&r);
     serve(&r);
     write_report(&r);
+    clean_up(&r);
     return 0;
 }
