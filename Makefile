@@ -47,11 +47,11 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 DATA_DIR := $(PREFIX)/share/weighbridge
 
 
-.PHONY: system-programs all help clean install check test unit style format lint demo bench fuzz sanitize support packages
+.PHONY: system-programs all help clean install check test unit style format lint demo demo-counts bench fuzz sanitize support packages
 all: $B/weighbridge $B/wb-load ## build the programs
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 $B/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -114,12 +114,17 @@ $B/bench/%: $B/obj/tests/bench/%.o $B/libwb.a $B/libwbbase.a
 
 system-programs: $(SYSTEM_BIN) $(SUPPORT_BIN)
 
+DEMO = provisioners/with-docker env WB_STATE=build/demo/state WB_RECIPES=recipes \
+	    build/weighbridge run recipes/redis/studies/forms.yaml --store build/demo/store.git --profile
 demo: ## native x1 against docker x1 on Redis, with a verdict (root, Debian 12)
 	@tests/support/need demo
 	@$(MAKE) --no-print-directory -j2 all
-	@provisioners/with-docker env WB_STATE=build/demo/state WB_RECIPES=recipes \
-	    build/weighbridge run recipes/redis/studies/forms.yaml --profile small \
-	    --store build/demo/store.git
+	@$(DEMO) small
+
+demo-counts: ## the same with 1, 2 and 4 instances in each form
+	@tests/support/need demo
+	@$(MAKE) --no-print-directory -j2 all
+	@$(DEMO) counts
 
 sanitize: ## unit tests under ASan+UBSan and under TSan
 	@$(MAKE) --no-print-directory -j2 SANITIZER=address,undefined DEVELOPER=1 unit

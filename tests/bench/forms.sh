@@ -14,7 +14,7 @@ tmp=$(mktemp -d) || exit 2
 trap 'rm -rf -- "$tmp"' EXIT
 export WB_STATE=$build/test/state WB_RECIPES=recipes
 
-"$build/weighbridge" run recipes/redis/studies/forms.yaml --profile small --rounds "$rounds" \
+"$build/weighbridge" run recipes/redis/studies/forms.yaml --profile counts --rounds "$rounds" \
     -f workload.data.rows=1000 -f "workload.phases=[{name: load, op: insert, order: sequential,
     connections: 8}, {name: max, op: get, connections: 8, warm_up: 0s, for: 100ms}]" \
     --wait-for-host 3600 --store "$tmp/store.git" --controller bench >"$tmp/out" 2>"$tmp/err"

@@ -101,7 +101,7 @@ ours() {
     done
 }
 
-short=(--profile small --rounds 1 -f workload.data.rows=2000
+short=(--profile counts --rounds 1 -f workload.data.rows=2000
     -f "workload.phases=[{name: load, op: insert, order: sequential, connections: 8, depth: 16},
     {name: max, op: get, connections: 8, depth: 16, warm_up: 200ms, for: 1s}]")
 
@@ -225,7 +225,7 @@ check "their order is not the same in all rounds" [ "$orders" -gt 1 ]
 refused() { # NAME WORDS ARGS...
     local name=$1 words=$2
     shift 2
-    "$wb" plan "$study" --profile small "$@" >"$tmp/out" 2>&1
+    "$wb" plan "$study" --profile counts "$@" >"$tmp/out" 2>&1
     check "$name: refused, not $?" [ $? -ne 0 ]
     check "$name: says '$words'" grep -qF -- "$words" "$tmp/out"
 }
