@@ -5,6 +5,7 @@
 #include "server/analysis/changes.h"
 #include "server/analysis/compare.h"
 #include "server/analysis/csv.h"
+#include "server/analysis/histogram.h"
 #include "server/analysis/input.h"
 #include "server/analysis/stats.h"
 #include "server/analysis/steady.h"
@@ -246,6 +247,15 @@ const struct wb_topic wb_topics[] = {
      .read = read_history,
      .answer = wb_stats_changes,
      .print = wb_stats_changes_print},
+    {.name = "histogram",
+     .summary = "percentiles of HDR histograms, one or many merged",
+     .input = "HDR logs (1.0 to 1.3), or {\"base64\":\"..\" or [..], \"digits\"?, \"lowest\"?,\n"
+              "\"highest\"?}, or {\"records\":[[value, count],..], \"expected_interval\"?} or\n"
+              "{\"values\":[..]}, with \"digits\"?, \"lowest\"?, \"highest\"?",
+     .options = WB_TO_TAG | WB_TO_WINDOW | WB_TO_PERCENTILES,
+     .read = wb_histogram_read,
+     .answer = wb_stats_histogram,
+     .print = wb_stats_histogram_print},
     {.name = "steady",
      .summary = "whether a run had a steady state, and from when on it counts",
      .input =

@@ -1,7 +1,6 @@
 #include "server/base/hist_read.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/base/deflate.h"
 #include "server/base/mem.h"
@@ -21,7 +20,6 @@
 #define TEXT_MAX (96u << 20)
 #define PLAIN_MAX (64u << 20)
 #define DIGITS_MAX 5
-#define NO_BASE64 0xff
 
 void wb_hist_reader_init(struct wb_hist_reader *r)
 {
@@ -47,17 +45,23 @@ static uint64_t be_get(const uint8_t *p, int bytes)
 
 /* ---- base64 ---- */
 
-/* Value of each character + 1; 0 for those that are none. */
+/* Value of each character; NONE sets a bit that no value has. */
+#define NONE 0x40
+#define X NONE
 static const uint8_t base64_values[256] = {
-    ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
-    ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
-    ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23, ['X'] = 24,
-    ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32,
-    ['g'] = 33, ['h'] = 34, ['i'] = 35, ['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40,
-    ['o'] = 41, ['p'] = 42, ['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48,
-    ['w'] = 49, ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56,
-    ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['+'] = 63, ['/'] = 64,
+    X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,
+    X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  62, X,  X,  X,  63,
+    52, 53, 54, 55, 56, 57, 58, 59, 60, 61, X,  X,  X,  X,  X,  X,  X,  0,  1,  2,  3,  4,  5,  6,
+    7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, X,  X,  X,  X,  X,
+    X,  26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48,
+    49, 50, 51, X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,
+    X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,
+    X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,
+    X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,
+    X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,
+    X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,  X,
 };
+#undef X
 
 static size_t padding(const char *s, size_t n)
 {
@@ -77,25 +81,36 @@ static int base64_read(struct wb_hist_reader *r, const char *s, size_t n, size_t
     pad = padding(s, n);
     full = pad > 0 ? n - 4 : n;
     out = r->wire;
-    for (size_t i = 0; i < n; i += 4) {
-        size_t have = i < full ? 4 : 4 - pad;
+    for (size_t i = 0; i < full; i += 4, out += 3) {
+        uint32_t c0 = base64_values[(uint8_t)s[i]], c1 = base64_values[(uint8_t)s[i + 1]];
+        uint32_t c2 = base64_values[(uint8_t)s[i + 2]], c3 = base64_values[(uint8_t)s[i + 3]];
+        uint32_t v = c0 << 18 | c1 << 12 | c2 << 6 | c3;
+        if ((c0 | c1 | c2 | c3) & NONE)
+            return wb_fail(err, WB_CORRUPT, "histogram: no base64 at character %zu or behind it",
+                           i);
+        out[0] = (uint8_t)(v >> 16);
+        out[1] = (uint8_t)(v >> 8);
+        out[2] = (uint8_t)v;
+    }
+    if (pad > 0) {
         uint32_t v = 0;
         for (size_t k = 0; k < 4; k++) {
-            uint32_t d = k < have ? base64_values[(uint8_t)s[i + k]] : 1;
-            if (d == 0)
-                return wb_fail(err, WB_CORRUPT, "histogram: no base64 at character %zu", i + k);
-            v = v << 6 | (d - 1);
+            uint32_t c = k < 4 - pad ? base64_values[(uint8_t)s[full + k]] : 0;
+            if (c & NONE)
+                return wb_fail(err, WB_CORRUPT, "histogram: no base64 at character %zu", full + k);
+            v = v << 6 | c;
         }
         *out++ = (uint8_t)(v >> 16);
-        *out++ = (uint8_t)(v >> 8);
-        *out++ = (uint8_t)v;
+        if (pad == 1)
+            *out++ = (uint8_t)(v >> 8);
     }
-    *size = (size_t)(out - r->wire) - pad;
+    *size = (size_t)(out - r->wire);
     return 0;
 }
 
 /* ---- counts ---- */
 
+/* The caller made room for the cell. */
 static int add_cell(struct wb_hist_reader *r, uint64_t index, uint64_t count, struct wb_err *err)
 {
     if (index >= r->shape.ncounts)
@@ -104,7 +119,6 @@ static int add_cell(struct wb_hist_reader *r, uint64_t index, uint64_t count, st
         return 0;
     if (count > INT64_MAX || r->shape.total > INT64_MAX - count)
         return wb_fail(err, WB_CORRUPT, "histogram: the counts add up to more than 2^63");
-    wb_grow(&r->cells, &r->cap, r->n + 1, sizeof(*r->cells));
     r->cells[r->n++] = (struct wb_hist_cell){.index = (uint32_t)index, .count = count};
     r->shape.total += count;
     return 0;
@@ -129,26 +143,56 @@ static size_t leb_get(const uint8_t *p, size_t n, int64_t *out)
     return 0;
 }
 
+/* A run of counts that are one byte each, the usual ones: 0 to 63, or 1 to 64 zeros. Returns where
+ * it ends. */
+static const uint8_t *read_small_counts(struct wb_hist_reader *r, const uint8_t *p,
+                                        const uint8_t *end, uint64_t *index)
+{
+    uint64_t at = *index, most = r->shape.ncounts, total = 0;
+    struct wb_hist_cell *cell = r->cells + r->n;
+
+    /* Without branches: zeros and counts alternate as they like. */
+    while (p < end && *p < 0x80 && at < most) {
+        uint32_t b = *p++, zeros = -(b & 1u), count = b / 2 & ~zeros;
+        *cell = (struct wb_hist_cell){.index = (uint32_t)at, .count = count};
+        cell += count > 0;
+        total += count;
+        at += 1 + (b / 2 & zeros);
+    }
+    r->n = (size_t)(cell - r->cells);
+    r->shape.total += total;
+    *index = at;
+    return p;
+}
+
 static int read_leb_counts(struct wb_hist_reader *r, const uint8_t *p, size_t n, struct wb_err *err)
 {
+    const uint8_t *end = p + n;
     uint64_t index = 0;
 
-    while (n > 0) {
+    /* Cells ascend, so there are never more than the range has. */
+    wb_grow(&r->cells, &r->cap, (n < r->shape.ncounts ? n : r->shape.ncounts) + 1,
+            sizeof(*r->cells));
+    while ((p = read_small_counts(r, p, end, &index)) < end) {
         int64_t v = 0;
-        size_t used = leb_get(p, n, &v);
+        size_t used = leb_get(p, (size_t)(end - p), &v);
         if (used == 0)
             return wb_fail(err, WB_CORRUPT, "histogram: a count is cut off");
         p += used;
-        n -= used;
         if (v >= 0) {
             if (add_cell(r, index++, (uint64_t)v, err) < 0)
                 return -WB_CORRUPT;
-        } else if (v == INT64_MIN || (uint64_t)-v > r->shape.ncounts - index) {
+        } else if (v == INT64_MIN || index > r->shape.ncounts ||
+                   (uint64_t)-v > r->shape.ncounts - index) {
             return wb_fail(err, WB_CORRUPT, "histogram: more counts than its range has");
         } else {
             index += (uint64_t)-v;
         }
     }
+    if (index > r->shape.ncounts)
+        return wb_fail(err, WB_CORRUPT, "histogram: more counts than its range has");
+    if (r->shape.total > INT64_MAX)
+        return wb_fail(err, WB_CORRUPT, "histogram: the counts add up to more than 2^63");
     return 0;
 }
 
@@ -159,6 +203,7 @@ static int read_word_counts(struct wb_hist_reader *r, const uint8_t *p, size_t n
         return wb_fail(err, WB_CORRUPT, "histogram: counts of %d bytes", word);
     if (n % (size_t)word != 0)
         return wb_fail(err, WB_CORRUPT, "histogram: a count is cut off");
+    wb_grow(&r->cells, &r->cap, n < r->shape.ncounts ? n : r->shape.ncounts, sizeof(*r->cells));
     for (size_t i = 0; i < n / (size_t)word; i++) {
         uint64_t count = be_get(p + i * (size_t)word, word);
         /* Zeros behind the range are what some writers fill their buffer with. */
@@ -202,14 +247,13 @@ static int read_v0(struct wb_hist_reader *r, const uint8_t *p, size_t n, struct 
     rc = read_shape(r, p + 4, p + 8, err);
     if (rc < 0)
         return rc;
-    r->ratio = 1;
     return read_word_counts(r, p + V0_HEADER, n - V0_HEADER, word_size(be_get(p, 4)), err);
 }
 
 static int read_v1_v2(struct wb_hist_reader *r, const uint8_t *p, size_t n, bool v2,
                       struct wb_err *err)
 {
-    uint64_t length, bits;
+    uint64_t length;
     int rc;
 
     if (n < HEADER)
@@ -221,8 +265,6 @@ static int read_v1_v2(struct wb_hist_reader *r, const uint8_t *p, size_t n, bool
     rc = read_shape(r, p + 12, p + 16, err);
     if (rc < 0)
         return rc;
-    bits = be_get(p + 32, 8);
-    memcpy(&r->ratio, &bits, sizeof(r->ratio));
     return v2 ? read_leb_counts(r, p + HEADER, length, err)
               : read_word_counts(r, p + HEADER, length, word_size(be_get(p, 4)), err);
 }

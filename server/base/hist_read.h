@@ -22,7 +22,6 @@ struct wb_hist_cell {
 
 struct wb_hist_reader {
     struct wb_hist shape;       /* parameters of what was read, without counts; total is its sum */
-    double ratio;               /* values are to be multiplied by this; 1 but for floating ones */
     struct wb_hist_cell *cells; /* in ascending order */
     size_t n, cap;
     uint8_t *wire;
