@@ -156,7 +156,7 @@ clean: ## remove build products (not the download cache)
 	rm -rf build/obj build/unit build/support build/system build/fuzz build/*.a build/weighbridge build/wb build/wb-load \
 	    build/address-undefined build/thread
 
--include $(BASE_OBJ:.o=.d) $(WB_OBJ:.o=.d) $(LOAD_OBJ:.o=.d) $(UNIT_SRC:%.c=$B/obj/%.d) $(SUPPORT_SRC:%.c=$B/obj/%.d) $(SYSTEM_SRC:%.c=$B/obj/%.d)
+-include $B/obj/server/main.d $B/obj/runners/load/main.d $(BASE_OBJ:.o=.d) $(WB_OBJ:.o=.d) $(LOAD_OBJ:.o=.d) $(UNIT_SRC:%.c=$B/obj/%.d) $(SUPPORT_SRC:%.c=$B/obj/%.d) $(SYSTEM_SRC:%.c=$B/obj/%.d)
 .SECONDARY:
 V ?= 0
 Q := $(if $(filter 1,$V),,@)

@@ -371,7 +371,7 @@ static const struct wb_opt compare_opts[] = {
      "changes below this do not matter (the study's, else 2%)"},
     {"force", 0, WB_OPT_FLAG, offsetof(struct options, force), NULL, 0, 0,
      "compare also what does not compare; the answer says so"},
-    {NULL},
+    {0},
 };
 
 const struct wb_command wb_cmd_compare = {

@@ -44,7 +44,7 @@ static const struct wb_opt scaling_opts[] = {
      "what is plotted (the throughput that stands for the runs)"},
     {"over", 0, WB_OPT_TEXT, offsetof(struct options, over), "FACTOR", 0, 0,
      "'instances' or a factor with numbers (the one with most)"},
-    {NULL},
+    {0},
 };
 
 const struct wb_command wb_cmd_scaling = {

@@ -262,7 +262,7 @@ static const struct wb_opt stats_opts[] = {
      "steady: discard this many seconds at the start"},
     {"for", 0, WB_OPT_TEXT, offsetof(struct options, measured), "S", 0, 0,
      "steady: only so many seconds after the warm-up"},
-    {NULL},
+    {0},
 };
 
 const struct wb_command wb_cmd_stats = {

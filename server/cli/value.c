@@ -129,7 +129,7 @@ static const struct wb_opt value_opts[] = {
      "database hosts that are paid for (the plan's)"},
     {"force", 0, WB_OPT_FLAG, offsetof(struct options, force), NULL, 0, 0,
      "set side by side also what does not compare; the answer says so"},
-    {NULL},
+    {0},
 };
 
 const struct wb_command wb_cmd_value = {

@@ -138,7 +138,7 @@ same 'version' "$(get .version)" "$WB_VERSION"
 same 'build' "$(get '.build | length > 0')" true
 same 'settings read back' "$(jq -cS .settings "$tmp/out")" \
     '{"appendfsync":"always","appendonly":"no","hz":"25","io-threads":"1","io-threads-do-reads":"yes","lazyfree-lazy-eviction":"yes","maxmemory":"104857600","maxmemory-policy":"allkeys-lru","save":"3600 1 300 100","tcp-backlog":"600"}'
-same 'allocator' "$(get '.facts.mem_allocator | startswith("jemalloc")')" true
+same 'allocator' "$(get '.facts.allocator | startswith("jemalloc")')" true
 WB_SETTING_NO_SUCH_THING=1 step probe
 same 'an unknown setting is not reported' "$(get '.settings | has("no-such-thing")')" false
 
