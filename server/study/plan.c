@@ -12,7 +12,7 @@
 
 /* Forecast: what a run costs beside its phases (deploy, probes, stop, record), how fast data is
  * written, and what a form costs once per campaign. */
-#define RUN_OVERHEAD_S 3.0
+#define RUN_OVERHEAD_S 1.5
 #define INSTANCE_OVERHEAD_S 0.5 /* of each instance after the first */
 #define LOAD_BYTES_PER_S 80e6
 #define LOAD_ROWS_PER_S 50e3

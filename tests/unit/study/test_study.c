@@ -355,7 +355,8 @@ static void test_shipped_studies(void **state)
         int64_t rounds;
     } rows[] = {
         {"recipes/redis/studies/forms.yaml", NULL, 8},
-        {"recipes/redis/studies/forms.yaml", "small", 6},
+        {"recipes/redis/studies/forms.yaml", "small", 8},
+        {"recipes/redis/studies/forms.yaml", "counts", 6},
         {"recipes/redis/studies/aa.yaml", NULL, 60},
         {"recipes/redis/studies/slowdown.yaml", NULL, 24},
     };
