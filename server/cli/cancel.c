@@ -8,6 +8,7 @@
 
 #include "server/base/cancel.h"
 #include "server/base/clock.h"
+#include "server/base/file.h"
 #include "server/base/job.h"
 #include "server/cli/commands.h"
 #include "server/cli/session.h"
@@ -25,12 +26,17 @@ static const struct wb_opt rows[] = {
     {0},
 };
 
+static int64_t wait_of(const struct opts *o)
+{
+    return o->wait_s ? o->wait_s : 600;
+}
+
 /* Signals the engine, through a descriptor so that no other process is ever hit; waits for its
  * end. */
 static int end_engine(const struct wb_campaign_holder *h, const char *id, const struct opts *o,
                       const struct wb_cancel *cancel, struct wb_err *err)
 {
-    int64_t wait_s = o->wait_s ? o->wait_s : 600;
+    int64_t wait_s = wait_of(o);
     WB_AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, h->pid, 0);
     int ended;
 
@@ -68,25 +74,37 @@ static int holder(const struct wb_session *s, const char *id, struct wb_campaign
     }
 }
 
+/* What the folder says, without its lock: another who cancels may be looking, too. */
+static int state_of(const struct wb_session *s, const char *id, char **state, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/campaigns/%s/state.json", s->places.state, id);
+    WB_AUTO_JSON wb_json *j = NULL;
+    struct wb_err why = WB_ERR_INIT;
+
+    if (wb_path_exists(path) && wb_json_read_file(path, 8u << 20, &j, &why) < 0 && why.sys) {
+        *err = why;
+        return -why.code;
+    }
+    *state = wb_strdup(wb_json_str_or(j, "state", "running"));
+    return 0;
+}
+
 /* What is so once no engine holds the campaign: one that was killed is closed here. */
-static int close_dead(const struct wb_session *s, const char *id, char **state, struct wb_err *err)
+static int close_dead(const struct wb_session *s, const char *id, int64_t wait_ns, char **state,
+                      struct wb_err *err)
 {
     const struct wb_clean_spec spec = {.store = s->store,
                                        .state_dir = s->places.state,
                                        .docker_socket = s->places.docker_socket,
-                                       .cancel = s->cancel};
+                                       .cancel = s->cancel,
+                                       .wait_ns = wait_ns};
     struct wb_clean_report report = {0};
     struct wb_campaign_dir *dir = NULL;
-    int rc = wb_campaign_open(s->places.state, id, &dir, err);
-    bool dead, left = false;
+    bool left = false;
+    int rc = state_of(s, id, state, err);
 
-    if (rc < 0)
+    if (rc < 0 || (strcmp(*state, "running") != 0 && strcmp(*state, "interrupted") != 0))
         return rc;
-    *state = wb_strdup(wb_json_str_or(wb_campaign_state(dir), "state", "running"));
-    wb_campaign_close(dir);
-    dead = !strcmp(*state, "running") || !strcmp(*state, "interrupted");
-    if (!dead)
-        return 0;
     rc = wb_engine_clean(&spec, &report, err);
     left = wb_json_len(report.left) > 0;
     wb_clean_report_release(&report);
@@ -141,7 +159,7 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
     if (rc == 0 && h.held)
         rc = end_engine(&h, argv[0], opts, s.cancel, &err);
     if (rc == 0)
-        rc = close_dead(&s, argv[0], &state, &err);
+        rc = close_dead(&s, argv[0], wait_of(opts) * WB_SEC, &state, &err);
     if (rc < 0)
         rc = wb_cli_fail(cli, &err);
     else

@@ -1,5 +1,6 @@
 #include "server/cli/cli.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -342,11 +343,22 @@ static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int arg
     return rc;
 }
 
+/* A descriptor that the starter left closed would go to the next file that is opened, and what is
+ * said to people into that file. */
+static void open_missing(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+            _exit(WB_EXIT_UNEXPECTED);
+}
+
 int wb_cli_main(int argc, char **argv)
 {
     struct wb_cli cli = {.width = 80};
     const struct wb_command *cmd;
     const char *name = argc > 1 ? argv[1] : "help";
+
+    open_missing();
 
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
         cmd = argc > 2 ? find_command(argv[2]) : NULL;

@@ -1,5 +1,4 @@
 /* `run STUDY`: the campaign engine in the foreground. */
-#include "server/base/rng.h"
 #include "server/cli/commands.h"
 #include "server/cli/session.h"
 #include "server/cli/study_args.h"
@@ -33,8 +32,7 @@ static int prepare(const struct wb_cli *cli, const struct opts *o, const char *f
         return 0;
     rc = wb_host_facts_read(&host, err);
     if (rc == 0)
-        s->plan =
-            wb_plan_make(s->study, &host, s->study->seed ? s->study->seed : wb_random_seed(), p);
+        s->plan = wb_plan_make(s->study, &host, 0, p);
     wb_host_facts_release(&host);
     if (s->plan)
         rc = wb_session_open(cli, true, o->controller, s, err);

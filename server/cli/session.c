@@ -80,7 +80,7 @@ static int exit_code(const struct wb_engine_result *res, int rc, const struct wb
         return res->worst != WB_OUTCOME_OK ? wb_outcome_exit(res->worst)
                : err->code == WB_CONFLICT  ? WB_EXIT_CONFLICT
                                            : WB_EXIT_INFRA;
-    if (res->counted == 0)
+    if (res->counted == 0 && !wb_outcome_exit(res->worst))
         return WB_EXIT_NOT_VALID;
     return wb_outcome_exit(res->worst);
 }

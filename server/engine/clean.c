@@ -17,6 +17,7 @@
 #include "server/engine/run.h"
 #include "server/engine/undo.h"
 
+#define GROUP_ROOT "weighbridge"
 #define DESTROY_NS (10 * WB_SEC)
 /* A request that a killed engine had sent may still be under way in the container engine: what its
  * ledger names and is not there yet is looked for again. */
@@ -456,6 +457,7 @@ int wb_clean_host(const struct wb_clean_spec *spec, const struct wb_cgroup_fs *c
         clean_campaign(&c, ids.v[i]);
     if (rc == 0) {
         reap(&c);
+        wb_cgroup_remove_empty(cgroups, GROUP_ROOT);
         look(&c);
         if (wb_json_len(report->left) == 0)
             drop_marks(&c);

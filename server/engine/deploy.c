@@ -20,6 +20,8 @@
 #define ANY_ADDRESS "0.0.0.0"
 #define READY_FIRST_PAUSE_NS (5 * WB_MS)
 #define READY_PAUSE_NS (100 * WB_MS)
+#define DEATH_PAUSE_NS (20 * WB_MS)
+#define DEATH_LIMIT_NS (15 * WB_SEC)
 
 static void setting_env(const struct wb_setting *s, struct wb_strv *env)
 {
@@ -244,11 +246,12 @@ static int died(struct wb_run *r, struct wb_instance *in)
         log.data[--log.len] = '\0';
     last = strrchr(wb_buf_str(&log), '\n');
     last = last ? last + 1 : wb_buf_str(&log);
-    if (port_was_taken(in))
+    if (port_was_taken(in)) {
+        in->port_foreign = true;
         rc = wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
                           "instance %d ended because port %d was taken by another program%s%s",
                           in->index, in->port, *last ? ": " : "", last);
-    else if (st->state == WB_INSTANCE_GONE)
+    } else if (st->state == WB_INSTANCE_GONE)
         rc = wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
                           "instance %d is gone without a word: its container or its supervisor was "
                           "removed by something else",
@@ -326,6 +329,14 @@ static int ready(struct wb_run *r, struct wb_instance *in)
     }
 }
 
+/* What was found is not as planned, or could not be asked: said unless a death explains it. */
+static int blame(struct wb_run *r, enum wb_outcome o, const struct wb_err *err)
+{
+    if (err->code != WB_CANCELLED && wb_run_alive(r) < 0)
+        return -WB_IO;
+    return wb_run_fail(r, o, err);
+}
+
 /* Version and settings as the running instances say. */
 static int probe(struct wb_run *r)
 {
@@ -338,17 +349,17 @@ static int probe(struct wb_run *r)
         int code, rc = step(r, in, WB_STEP_PROBE, &code, &in->probe, &err);
 
         if (rc < 0 && rc != -WB_TIMEOUT)
-            return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
+            return blame(r, WB_OUTCOME_INFRA_ERROR, &err);
         wb_json_push(all,
                      rc == 0 && code == 0 && in->probe ? wb_json_ref(in->probe) : wb_json_null());
     }
     if (wb_probe_check(s->version->version, all, &err) < 0)
-        return wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err);
+        return blame(r, WB_OUTCOME_INCONSISTENT, &err);
     for (int i = 0; i < r->ninstances; i++)
         if (wb_settings_check(r->arm->settings, r->arm->nsettings, r->instances[i].probe, &err) <
             0) {
             (void)wb_wrap(&err, "instance %d", i);
-            return wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err);
+            return blame(r, WB_OUTCOME_INCONSISTENT, &err);
         }
     return 0;
 }
@@ -357,7 +368,24 @@ static int place(struct wb_run *r, const struct wb_instance *in)
 {
     struct wb_err err = WB_ERR_INIT;
 
-    return wb_run_place(r, in, NULL, &err) < 0 ? wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err) : 0;
+    return wb_run_place(r, in, NULL, &err) < 0 ? blame(r, WB_OUTCOME_INCONSISTENT, &err) : 0;
+}
+
+/* The process of an instance is gone or another one: waits until whoever looks after it tells how
+ * it ended, which takes a supervisor a moment. */
+static int how_it_ended(struct wb_run *r, struct wb_instance *in)
+{
+    int64_t end = wb_now_ns(NULL) + DEATH_LIMIT_NS;
+    pid_t was = in->status.pid;
+
+    for (;;) {
+        if (look(r, in) < 0)
+            return -WB_IO;
+        if (in->status.pid != was || wb_now_ns(NULL) >= end)
+            return wb_run_failf(r, WB_OUTCOME_SUT_ERROR, "instance %d was restarted by something",
+                                in->index);
+        WB_IGNORE(wb_wait(NULL, -1, DEATH_PAUSE_NS, NULL)); /* only a pause */
+    }
 }
 
 int wb_run_alive(struct wb_run *r)
@@ -366,10 +394,7 @@ int wb_run_alive(struct wb_run *r)
         struct wb_instance *in = &r->instances[i];
 
         /* The kernel is asked first: it costs nothing, a container engine does. */
-        if (wb_process_ticks(in->status.pid) != in->start_ticks && look(r, in) == 0)
-            return wb_run_failf(r, WB_OUTCOME_SUT_ERROR, "instance %d was restarted by something",
-                                i);
-        if (r->outcome != WB_OUTCOME_OK)
+        if (wb_process_ticks(in->status.pid) != in->start_ticks && how_it_ended(r, in) < 0)
             return -WB_IO;
     }
     return 0;

@@ -337,8 +337,10 @@ static int calibrate(struct wb_engine *e, struct wb_engine_result *res, struct w
         wb_campaign_event(e->dir, "campaign.calibrated", wb_json_copy(e->calibration));
         rc = wb_campaign_save_state(e->dir, err);
     }
-    if (rc == 0 && r.teardown_clean)
-        rc = wb_remove_tree(r.dir, err);
+    if (rc < 0 && r.outcome != WB_OUTCOME_OK)
+        res->worst = r.outcome;
+    if (r.teardown_clean && wb_remove_tree(r.dir, rc < 0 ? NULL : err) < 0 && rc == 0)
+        rc = -err->code;
     wb_run_release(&r);
     return rc;
 }

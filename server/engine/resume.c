@@ -5,7 +5,6 @@
 
 #include "server/base/file.h"
 #include "server/base/node.h"
-#include "server/base/units.h"
 
 #define DOC_MAX (8u << 20)
 
@@ -135,20 +134,27 @@ static int same_recipe(const struct wb_study *s, const wb_json *plan, const char
                    s->recipe->name, s->recipe->dir, id, s->recipe->digest, had);
 }
 
-/* The seed as the plan's JSON has it: a number, or text where it would be too large for one. */
+/* The seed as the plan's JSON has it: a number, or digits where it would be too large for one. */
 static int seed_of(const wb_json *plan, uint64_t *seed, struct wb_err *err)
 {
     const wb_json *j = wb_json_get(plan, "seed");
     const char *text = wb_json_string(j);
-    int64_t v = 0;
+    uint64_t v = 0;
 
     if (wb_json_type(j) == WB_JSON_INT) {
         *seed = (uint64_t)wb_json_integer(j);
         return 0;
     }
-    if (wb_parse_int(text ? text : "", 1, INT64_MAX, &v, err) < 0)
-        return wb_wrap(err, "seed of the plan");
-    *seed = (uint64_t)v;
+    for (const char *c = text; c && *c; c++) {
+        uint64_t digit = (uint64_t)(*c - '0');
+
+        if (digit > 9 || v > (UINT64_MAX - digit) / 10)
+            return wb_fail(err, WB_CORRUPT, "the plan's seed '%.40s' is not a seed", text);
+        v = v * 10 + digit;
+    }
+    if (v == 0)
+        return wb_fail(err, WB_CORRUPT, "the plan has no seed");
+    *seed = v;
     return 0;
 }
 

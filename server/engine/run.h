@@ -47,6 +47,7 @@ struct wb_instance {
     char *dir, *name; /* folder; container or control group */
     struct wb_paths paths;
     bool in_ledger, started, gone; /* gone: destroyed at teardown */
+    bool port_foreign;             /* who listens on its port is a stranger: left alone */
     struct wb_instance_status status;
     uint64_t start_ticks; /* of the database process */
     int64_t started_ns;   /* when its start returned */

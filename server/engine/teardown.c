@@ -79,7 +79,9 @@ static void end_instance(struct wb_run *r, struct wb_instance *in)
     if (!in->dir)
         return;
     if (in->started) {
-        try_step(r, in, WB_STEP_STOP);
+        /* An orderly stop goes to the port: it must not reach a stranger. */
+        if (!in->port_foreign)
+            try_step(r, in, WB_STEP_STOP);
         if (r->form->ops->stop(&r->e->form_env, in->name, in->dir, STOP_GRACE_NS, &err) < 0)
             complain(r, in->name, &err);
         in->stop_s = (double)(wb_now_ns(NULL) - began) / 1e9;
@@ -137,7 +139,8 @@ static wb_json *look(struct wb_run *r, struct wb_err *err)
     wb_json *left = NULL;
 
     for (int i = 0; i < r->ninstances; i++)
-        wb_strv_addf(&ports, "port %d", r->instances[i].port);
+        if (!r->instances[i].port_foreign)
+            wb_strv_addf(&ports, "port %d", r->instances[i].port);
     for (;;) {
         WB_AUTO_JSON wb_json *after = NULL;
 
