@@ -1,7 +1,7 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # $store and $before are the tests'
 # What the system tests share: counting, waiting with a deadline, and looking at the host.
 # Sourced from the root of the tree. B names the build folder (default: build).
-build=${B:-build}
+build=$(cd -- "${B:-build}" && pwd -P) || exit 2
 # shellcheck disable=SC2034 # used by the tests
 wb=$build/weighbridge
 passed=0
@@ -72,22 +72,102 @@ json() {
         print defined $d ? (ref $d ? JSON::PP->new->canonical->encode($d) : $d) : "null", "\n"' "$1"
 }
 
-# Everything of ours on this host, a line each: control groups, marked processes, databases and
-# load workers, containers with a mark. Compared before and after.
+# Tests that look at the whole host go one after the other, also those of other trees on it. What
+# they start in the background does not keep the turn: it is given 8>&-.
+alone() {
+    exec 8>>"${TMPDIR:-/tmp}/weighbridge-host-tests.lock"
+    flock -w 3000 8 || {
+        echo "another test has used this host for 50 minutes" >&2
+        exit 2
+    }
+}
+
+engine_get() { curl -s --unix-socket "$WB_DOCKER_SOCKET" "http://engine$1"; }
+
+# Runs of stores that are not this test's: other users of the host are none of its business.
+others() {
+    grep -LF "\"store\": \"$tmp/" /run/weighbridge/runs/*.json 2>/dev/null |
+        sed -E 's|.*/(run_[0-9A-Z]+).json|\1|'
+    echo "-none-" # grep -f wants at least one pattern
+}
+
+# Everything of ours on this host, a line each: control groups, processes (by mark, by program, by
+# folder), containers with a mark, images, mounts, marks of runs, folders of runs. Compared before
+# and after.
 snapshot() {
-    find /sys/fs/cgroup -type d -path '*weighbridge/*' 2>/dev/null | sed 's/^/group /'
-    local p
-    for p in /proc/[0-9]*; do
-        if tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -q '^WB_MARK='; then
-            echo "process $(tr '\0' ' ' <"$p/cmdline" 2>/dev/null)"
+    local p exe line
+    others >"$tmp/others"
+    {
+        find /sys/fs/cgroup -type d -path '*weighbridge/*' 2>/dev/null | sed 's/^/group /'
+        for p in /proc/[0-9]*; do
+            exe=$(readlink "$p/exe" 2>/dev/null) || continue
+            line=$(tr '\0' ' ' 2>/dev/null <"$p/cmdline")
+            case "$exe $(readlink "$p/cwd" 2>/dev/null)/" in
+            "$build"/* | "$tmp"/* | *" $build/test"/* | *" $tmp"/*) echo "process $exe $line" ;;
+            *) tr '\0' '\n' 2>/dev/null <"$p/environ" | grep -q "^WB_MARK=wb.owner=$(owner);" && echo "process $line" ;;
+            esac
+        done
+        if [ -S "${WB_DOCKER_SOCKET:-}" ]; then
+            engine_get '/containers/json?all=1' | grep -o '"Names":\["[^"]*"' | sed 's/^/container /'
+            engine_get '/images/json?all=1' | grep -o '"Id":"[^"]*"' | sed 's/^/image /' | sort
         fi
-    done 2>/dev/null
-    if [ -S "${WB_DOCKER_SOCKET:-}" ]; then
-        curl -s --unix-socket "$WB_DOCKER_SOCKET" \
-            'http://engine/containers/json?all=1' | grep -o '"Names":\["[^"]*"' | sed 's/^/container /'
-    fi
-    grep -E ' (/[^ ]*)?/campaigns/' /proc/self/mounts | sed 's/^/mount /'
+        grep -F " $build/test/" /proc/self/mounts | sed 's/^/mount /'
+        find /run/weighbridge -mindepth 2 -name '*.json' 2>/dev/null | sed 's/^/note /'
+        find "$WB_STATE"/campaigns/*/runs -mindepth 1 -maxdepth 1 2>/dev/null | sed 's/^/folder /'
+    } >"$tmp/seen"
+    others >>"$tmp/others" # one that began meanwhile
+    grep -vFf "$tmp/others" "$tmp/seen"
     true
+}
+owner() { git --git-dir="$store" symbolic-ref HEAD 2>/dev/null | sed 's|.*/||'; }
+
+# Whether the host looks as it did; what others do meanwhile gets a second and a third look.
+nothing_left() {
+    local now i
+    for i in 1 2 3; do
+        now=$(snapshot)
+        [ "$before" = "$now" ] && break
+        [ "$i" -eq 3 ] || read -rt 0.5 <> <(:)
+    done
+    is "$1: nothing is left" "$before" "$now"
+}
+
+# ---- for tests of campaigns: $store is theirs, $before what the host looked like ----
+
+# The words of the newest run: outcome and teardown; all of it is in $tmp/newest.
+newest() {
+    "$wb" list --json --store "$store" | json items.0 >"$tmp/newest"
+    perl -MJSON::PP -e 'my $d = decode_json(join "", <STDIN>); print "$d->{outcome} $d->{teardown}\n"' <"$tmp/newest"
+}
+runs() { "$wb" list --json --store "$store" | json items.n; }
+run() { "$wb" run "$@" --store "$store" >"$tmp/out" 2>"$tmp/err" 8>&-; }
+# start NAME ARGS...: a campaign in the background; its pid is in $pid, its words in $tmp/NAME.
+start() {
+    local name=$1
+    shift
+    : >"$tmp/$name"
+    "$wb" run "$@" --store "$store" >"$tmp/$name.out" 2>"$tmp/$name" 8>&- &
+    pid=$!
+}
+says() { grep -q -- "$2" "$tmp/$1"; }
+campaign_of() { sed -nE 's/^campaign (cmp_[0-9A-Z]+):.*/\1/p' "$tmp/$1"; }
+clean() { "$wb" clean --store "$store" --wait-for-host 600 >"$tmp/clean" 2>&1; }
+reasons() { json reasons <"$tmp/newest"; }
+
+# A copy of the recipes in $spoilt, to be spoilt.
+spoilt=$tmp/recipes
+fresh_recipes() {
+    rm -rf "$spoilt"
+    cp -R recipes "$spoilt"
+}
+# recipe_step NAME < SCRIPT: in the copy.
+recipe_step() {
+    { echo '#!/bin/sh' && cat; } >"$spoilt/redis/steps/$1"
+    chmod +x "$spoilt/redis/steps/$1"
+}
+# limit STEP TIME: in the copy.
+limit() {
+    sed -i -E "/^steps:/,/^\$/{/^  $1:/d}; s/^steps:/steps:\n  $1: $2/" "$spoilt/redis/recipe.yaml"
 }
 
 summary() {

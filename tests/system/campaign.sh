@@ -5,6 +5,7 @@ set -u
 cd -- "$(dirname -- "$0")/../.." || exit 2
 # shellcheck source=tests/support/lib.sh
 . tests/support/lib.sh
+alone
 export WB_STATE=$build/test/state WB_RECIPES=recipes
 store=$tmp/store.git
 study=recipes/redis/studies/forms.yaml

@@ -1,0 +1,156 @@
+#!/bin/bash
+# Who may do what on a host, and when: cancelling at every moment, two controllers, strangers.
+set -u
+cd -- "$(dirname -- "$0")/../.." || exit 2
+# shellcheck source=tests/support/lib.sh
+. tests/support/lib.sh
+alone
+export WB_STATE=$build/test/state WB_RECIPES=recipes
+store=$tmp/store.git
+aa=recipes/redis/studies/aa.yaml
+short=(-f workload.phases.max.warm_up=100ms -f workload.phases.max.for=500ms
+    -f workload.data.rows=1000 -f copies=1 --rounds 1 --wait-for-host 600)
+
+run "$aa" "${short[@]}"
+before=$(snapshot)
+
+# --- cancelling ---
+
+for sig in INT TERM HUP; do
+    start int "$aa" "${short[@]}" -f workload.phases.max.for=10s
+    within 700 says int '  max'
+    kill "-$sig" "$pid"
+    wait "$pid"
+    is "SIG$sig ends with 130" 130 $?
+    is "SIG$sig leaves a clean cancelled run" "cancelled clean" "$(newest)"
+    nothing_left "SIG$sig"
+done
+# By command, at every moment; again while it is ending.
+for phase in deploy ready load max collect teardown; do
+    start moment "$aa" "${short[@]}" --rounds 50
+    within 700 says moment "^run 1/50 .*  $phase"
+    id=$(campaign_of moment)
+    "$wb" cancel "$id" --store "$store" >"$tmp/cancel1" 2>&1 8>&- &
+    first=$!
+    "$wb" cancel "$id" --store "$store" >"$tmp/cancel" 2>&1
+    rc=$?
+    wait "$first"
+    is "cancel in $phase, twice: exit" "0 0" "$? $rc"
+    wait "$pid"
+    is "cancel in $phase: the engine ends with 130" 130 $?
+    check "cancel in $phase: it says so" grep -q "campaign $id: cancelled" "$tmp/cancel"
+    nothing_left "cancel in $phase"
+done
+"$wb" cancel "$id" --store "$store" >"$tmp/cancel" 2>&1
+is "cancel of a cancelled campaign is no error" 0 $?
+"$wb" cancel cmp_NONE --store "$store" >"$tmp/cancel" 2>&1
+is "cancel of no campaign" 21 $?
+start over "$aa" "${short[@]}"
+wait "$pid"
+"$wb" cancel "$(campaign_of over)" --store "$store" >"$tmp/cancel" 2>&1
+is "cancel of a finished campaign" 22 $?
+# Cancel of one whose engine was killed.
+start dead "$aa" "${short[@]}" -f workload.phases.max.for=10s
+within 700 says dead '  max'
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+"$wb" cancel "$(campaign_of dead)" --store "$store" >"$tmp/cancel" 2>&1
+check "cancel of a dead campaign: exit $?" grep -q 'cancelled' "$tmp/cancel"
+is "cancel of a dead campaign records its attempt" "harness-error clean" "$(newest)"
+nothing_left "cancel of a dead campaign"
+# While the artifacts are fetched: nothing was begun, nothing is recorded.
+fresh_recipes
+recipe_step fetch <<<'tail -f /dev/null'
+had=$(runs)
+WB_STATE=$tmp/fresh WB_RECIPES=$spoilt "$wb" run "$spoilt/redis/studies/aa.yaml" "${short[@]}" \
+    --store "$store" >/dev/null 2>"$tmp/fetch" 8>&- &
+pid=$!
+within 60 says fetch '^fetching'
+kill -TERM "$pid"
+wait "$pid"
+is "cancel while fetching: 130" 130 $?
+is "cancel while fetching records nothing" "$had" "$(runs)"
+nothing_left "cancel while fetching"
+# Nobody reads what is said; nobody even has an ear.
+{ "$wb" run "$aa" "${short[@]}" --store "$store" 8>&-; echo $? >"$tmp/rc"; } 2>&1 | true
+check "a closed pipe ends nothing" [ "$(cat "$tmp/rc")" -eq 0 -o "$(cat "$tmp/rc")" -eq 14 ]
+"$wb" run "$aa" "${short[@]}" --store "$store" 0<&- >&- 2>&- 8>&-
+rc=$?
+check "closed descriptors end nothing" [ $rc -eq 0 -o $rc -eq 14 ]
+check "and nothing is written into files of ours" "$wb" verify --all --store "$store"
+nothing_left "closed outputs"
+
+# --- two controllers ---
+
+start first "$aa" "${short[@]}" -f workload.phases.max.for=8s
+within 700 says first '  max'
+"$wb" run "$aa" "${short[@]:0:8}" --rounds 1 --store "$store" >/dev/null 2>"$tmp/second"
+is "a second run on a busy host is refused" 22 $?
+check "and told who holds it" grep -q "campaign $(campaign_of first)" "$tmp/second"
+"$wb" run "$aa" "${short[@]:0:8}" --rounds 1 --store "$tmp/b.git" >/dev/null 2>"$tmp/second"
+is "so is another controller" 22 $?
+check "and told whose it is" grep -q "of the store $store" "$tmp/second"
+"$wb" clean --store "$tmp/b.git" >/dev/null 2>"$tmp/second"
+is "and its clean" 22 $?
+wait "$pid"
+# Six at once, of two controllers, all of them waiting: one after the other.
+pids=()
+for i in 1 2 3 4 5 6; do
+    "$wb" run "$aa" "${short[@]}" --store "$tmp/race$((i % 2)).git" \
+        >/dev/null 2>"$tmp/race$i" 8>&- &
+    pids+=($!)
+done
+for i in "${!pids[@]}"; do
+    wait "${pids[$i]}"
+    rc=$?
+    check "of six that race, number $i comes to its end, here exit $rc" [ $rc -eq 0 -o $rc -eq 14 ]
+done
+check "and waited for one another" grep -q 'waiting for this host.*campaign cmp_' "$tmp"/race?
+is "all of them are recorded" "3 3" "$("$wb" list --json --store "$tmp/race0.git" | json items.n) $("$wb" list --json --store "$tmp/race1.git" | json items.n)"
+nothing_left "a race"
+
+# --- strangers ---
+
+# A process called like ours, a container without marks, a group of somebody else with a process
+# in it: none is touched by anything.
+mkdir -p "$tmp/stranger"
+cp "$(command -v tail)" "$tmp/stranger/redis-server"
+"$tmp/stranger/redis-server" -f /dev/null 8>&- &
+stranger=$!
+end_stranger() {
+    [ -n "$stranger" ] && kill "$stranger" && wait "$stranger" 2>/dev/null
+    stranger=
+}
+cleanup+=(end_stranger)
+with_strangers=$(snapshot)
+start with "$aa" "${short[@]}" -f workload.phases.max.for=5s
+within 700 says with '  max'
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+clean
+is "a stranger's process lives on" "$with_strangers" "$(snapshot)"
+check "it does" kill -0 "$stranger"
+# What another owner's dead engine left: refused, and never cleaned up by us.
+start other "$aa" "${short[@]}" -f workload.phases.max.for=10s
+within 700 says other '  max'
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+"$wb" run "$aa" "${short[@]}" --store "$tmp/b.git" >/dev/null 2>"$tmp/second"
+is "living leftovers of another owner: refused" 22 $?
+check "with the way out" grep -q "weighbridge clean --store $store" "$tmp/second"
+left=$(snapshot)
+"$wb" clean --store "$tmp/b.git" >"$tmp/clean" 2>&1
+is "another owner's clean touches nothing of it" "$left" "$(snapshot)"
+owner=$(git --git-dir="$store" symbolic-ref HEAD)
+"$wb" clean --store "$tmp/b.git" --owner "${owner##*/}" >"$tmp/clean" 2>&1
+is "unless it is told whose things to remove" 0 $?
+check "then no group is left" [ -z "$(find /sys/fs/cgroup -type d -path '*weighbridge/*' | grep -vFf "$tmp/others")" ]
+clean
+is "and the attempt is recorded by its own store" "harness-error clean" "$(newest)"
+is "strangers still live on" "$with_strangers" "$(snapshot)"
+end_stranger
+
+is "nothing is left at the end" "$before" "$(snapshot)"
+check "the store is whole" git --git-dir="$store" fsck --full --strict --no-progress
+check "and verified" "$wb" verify --all --store "$store"
+summary
