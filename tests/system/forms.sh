@@ -208,6 +208,22 @@ case $proxies in
 *) is "published: the port proxies are on the database's CPUs" "$cpus $cpus" "$proxies" ;;
 esac
 
+# The engine is killed with two containers on a network of their run: clean finds all of it, and
+# for the container whose id it has, whatever else belongs to it.
+for network in published routed; do
+    "$wb" run "$study" "${short[@]}" -f 'form=docker x2' -f network=$network \
+        -f workload.phases.max.for=20s --wait-for-host 900 --store "$tmp/killed.git" \
+        >"$tmp/out" 2>"$tmp/killed.err" &
+    pid=$!
+    within 300 grep -q '^run .*  max' "$tmp/killed.err"
+    kill -9 "$pid"
+    wait "$pid" 2>/dev/null
+    check "$network: a killed engine leaves something" [ "$(ours)" != "$before" ]
+    "$wb" clean --store "$tmp/killed.git" >"$tmp/out" 2>&1
+    is "$network: clean ends well" 0 $?
+    is "$network: and leaves nothing" "$before" "$(ours)"
+done
+
 # Steps of rates: phases of their own, in an order that changes from round to round.
 run steps --rounds 4 -f 'form=native x1' -f "workload.phases=[
     {name: load, op: insert, order: sequential}, {name: mixed, mix: {get: 90%, set: 10%},
