@@ -9,6 +9,7 @@
 #include "server/analysis/input.h"
 #include "server/analysis/stats.h"
 #include "server/analysis/steady.h"
+#include "server/analysis/validity.h"
 #include "server/base/mem.h"
 #include "server/base/problems.h"
 
@@ -265,7 +266,15 @@ const struct wb_topic wb_topics[] = {
      .files = 1,
      .answer = wb_stats_steady,
      .print = wb_stats_steady_print},
-    {NULL},
+    {.name = "validity",
+     .summary = "whether the numbers of a run may be believed, from noted evidence",
+     .input = "{\"env\":{\"steal_percent\", \"foreign_cpu_cores\", \"client_cpu_percent\", ..}},\n"
+              "{\"proc_stat\":{\"before\", \"after\"}} or {\"cpu_stat\":{..}} (kernel text), or\n"
+              "samples: load_busiest_thread_pct, load_cpu_pct_of_all_cores, net_tx_mbit, ..",
+     .files = 1,
+     .answer = wb_stats_validity,
+     .print = wb_stats_validity_print},
+    {0},
 };
 
 const struct wb_topic *wb_topic_find(const char *name)

@@ -68,6 +68,10 @@ struct wb_cgroup_stats {
 int wb_cgroup_stats(const struct wb_cgroup_fs *fs, const char *name, struct wb_cgroup_stats *out,
                     struct wb_err *err) WB_MUST_CHECK;
 
+/* The number behind "key " at the start of a line of a file such as cpu.stat; -1 when there is
+ * none. */
+int64_t wb_cgroup_keyed(const char *text, const char *key);
+
 /* The limits as the kernel says them now; cpus and mems are effective ones. */
 struct wb_limits_seen {
     char *cpus, *mems;                       /* owned */

@@ -6,8 +6,7 @@
 #include "server/base/file.h"
 #include "server/base/units.h"
 
-/* The number behind "key " at the start of a line of text; -1 when there is none. */
-static int64_t keyed(const char *text, const char *key)
+int64_t wb_cgroup_keyed(const char *text, const char *key)
 {
     size_t n = strlen(key);
 
@@ -52,18 +51,18 @@ static int stats_v1(const struct wb_cgroup_fs *fs, const char *name, struct wb_b
         read_int(fs, WB_CG_MEMORY, name, "memory.usage_in_bytes", &s->memory_bytes, err) < 0)
         return wb_wrap(err, "control group '%s'", name);
     if (read_keyed(fs, WB_CG_MEMORY, name, "memory.stat", b, NULL) == 0)
-        inactive = at_least_0(keyed(wb_buf_str(b), "total_inactive_file"));
+        inactive = at_least_0(wb_cgroup_keyed(wb_buf_str(b), "total_inactive_file"));
     s->memory_bytes -= inactive < s->memory_bytes ? inactive : s->memory_bytes;
     if (read_int(fs, WB_CG_MEMORY, name, "memory.max_usage_in_bytes", &s->peak_bytes, NULL) < 0)
         s->peak_bytes = -1;
     s->oom_kills = -1;
     if (read_keyed(fs, WB_CG_MEMORY, name, "memory.oom_control", b, NULL) == 0)
-        s->oom_kills = keyed(wb_buf_str(b), "oom_kill");
+        s->oom_kills = wb_cgroup_keyed(wb_buf_str(b), "oom_kill");
     if (read_keyed(fs, WB_CG_CPU, name, "cpu.stat", b, err) < 0)
         return wb_wrap(err, "control group '%s'", name);
-    s->periods = at_least_0(keyed(wb_buf_str(b), "nr_periods"));
-    s->throttled = at_least_0(keyed(wb_buf_str(b), "nr_throttled"));
-    s->throttled_ns = at_least_0(keyed(wb_buf_str(b), "throttled_time"));
+    s->periods = at_least_0(wb_cgroup_keyed(wb_buf_str(b), "nr_periods"));
+    s->throttled = at_least_0(wb_cgroup_keyed(wb_buf_str(b), "nr_throttled"));
+    s->throttled_ns = at_least_0(wb_cgroup_keyed(wb_buf_str(b), "throttled_time"));
     return 0;
 }
 
@@ -77,18 +76,18 @@ static int stats_v2(const struct wb_cgroup_fs *fs, const char *name, struct wb_b
         return wb_wrap(err, "control group '%s'", name);
     if (read_keyed(fs, 0, name, "cpu.stat", b, err) < 0)
         return wb_wrap(err, "control group '%s'", name);
-    s->cpu_ns = at_least_0(keyed(wb_buf_str(b), "usage_usec")) * 1000;
-    s->periods = at_least_0(keyed(wb_buf_str(b), "nr_periods"));
-    s->throttled = at_least_0(keyed(wb_buf_str(b), "nr_throttled"));
-    s->throttled_ns = at_least_0(keyed(wb_buf_str(b), "throttled_usec")) * 1000;
+    s->cpu_ns = at_least_0(wb_cgroup_keyed(wb_buf_str(b), "usage_usec")) * 1000;
+    s->periods = at_least_0(wb_cgroup_keyed(wb_buf_str(b), "nr_periods"));
+    s->throttled = at_least_0(wb_cgroup_keyed(wb_buf_str(b), "nr_throttled"));
+    s->throttled_ns = at_least_0(wb_cgroup_keyed(wb_buf_str(b), "throttled_usec")) * 1000;
     if (read_keyed(fs, 0, name, "memory.stat", b, NULL) == 0)
-        inactive = at_least_0(keyed(wb_buf_str(b), "inactive_file"));
+        inactive = at_least_0(wb_cgroup_keyed(wb_buf_str(b), "inactive_file"));
     s->memory_bytes -= inactive < s->memory_bytes ? inactive : s->memory_bytes;
     if (read_int(fs, 0, name, "memory.peak", &s->peak_bytes, NULL) < 0)
         s->peak_bytes = -1;
     s->oom_kills = -1;
     if (read_keyed(fs, 0, name, "memory.events", b, NULL) == 0)
-        s->oom_kills = keyed(wb_buf_str(b), "oom_kill");
+        s->oom_kills = wb_cgroup_keyed(wb_buf_str(b), "oom_kill");
     return 0;
 }
 

@@ -32,30 +32,36 @@ static bool numbers(const char *s, int64_t *out, size_t n)
     return true;
 }
 
+bool wb_proc_cpu_parse(const char *text, struct wb_cpu_ticks *out)
+{
+    const char *line = text;
+    int64_t v[8];
+    int cpus = 0;
+
+    if (strncmp(line, "cpu ", 4) != 0 || !numbers(line + 4, v, WB_LEN(v)))
+        return false;
+    while ((line = strchr(line, '\n')) != NULL && !strncmp(++line, "cpu", 3))
+        cpus++;
+    *out = (struct wb_cpu_ticks){.user = v[0],
+                                 .nice = v[1],
+                                 .system = v[2],
+                                 .idle = v[3],
+                                 .iowait = v[4],
+                                 .irq = v[5],
+                                 .softirq = v[6],
+                                 .steal = v[7],
+                                 .cpus = cpus};
+    return true;
+}
+
 int wb_proc_cpu(const char *proc, struct wb_cpu_ticks *out, struct wb_err *err)
 {
     struct wb_buf b = WB_BUF_INIT(FILE_MAX);
     int rc = read_proc(proc, "stat", &b, err);
-    const char *line = wb_buf_str(&b);
-    int64_t v[8];
-    int cpus = 0;
 
-    if (rc == 0 && (strncmp(line, "cpu ", 4) != 0 || !numbers(line + 4, v, WB_LEN(v))))
+    if (rc == 0 && !wb_proc_cpu_parse(wb_buf_str(&b), out))
         rc =
             wb_fail(err, WB_PROTOCOL, "%s/stat does not begin with a line of 8 CPU counters", proc);
-    if (rc == 0) {
-        while ((line = strchr(line, '\n')) != NULL && !strncmp(++line, "cpu", 3))
-            cpus++;
-        *out = (struct wb_cpu_ticks){.user = v[0],
-                                     .nice = v[1],
-                                     .system = v[2],
-                                     .idle = v[3],
-                                     .iowait = v[4],
-                                     .irq = v[5],
-                                     .softirq = v[6],
-                                     .steal = v[7],
-                                     .cpus = cpus};
-    }
     wb_buf_release(&b);
     return rc;
 }

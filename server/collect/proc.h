@@ -18,6 +18,8 @@ struct wb_cpu_ticks {
     int cpus;
 };
 int wb_proc_cpu(const char *proc, struct wb_cpu_ticks *out, struct wb_err *err) WB_MUST_CHECK;
+/* The same from the text of /proc/stat; false when it does not begin with such a line. */
+bool wb_proc_cpu_parse(const char *text, struct wb_cpu_ticks *out);
 
 /* Bytes of /proc/net/dev: loopback (received), all others. */
 struct wb_net_bytes {

@@ -82,8 +82,6 @@ void wb_study_phase_tool(struct wb_setup *s, const struct wb_node *n, const stru
 
 /* study_rules.c ---------------------------------------------------------------------------- */
 
-/* DESIGN.md section 14. */
-void wb_validity_defaults(struct wb_validity_limits *v);
 void wb_study_validity(struct wb_study *s, const struct wb_node *validity, struct wb_problems *p);
 void wb_study_contrasts(struct wb_study *s, const struct wb_node *contrasts, struct wb_problems *p);
 /* Checks the arms and metrics that the contrasts name, as far as these are known: a wrong factor

@@ -87,6 +87,8 @@ struct wb_validity_limits { /* DESIGN.md section 14; percent unless said */
     double errors_noisy, errors_fail;
 };
 
+/* DESIGN.md section 14. */
+void wb_validity_defaults(struct wb_validity_limits *v);
 /* {steal: {noisy, invalid}, ...} in percent, foreign_cpu in cores; owned by the caller. */
 wb_json *wb_validity_json(const struct wb_validity_limits *v);
 /* The same back; WB_UNSUPPORTED when one is missing. */
