@@ -29,7 +29,7 @@ static void fill_settings(const struct wb_study *s, const size_t *levels, struct
 /* The varied values in study order, joined by '/'. */
 static char *label_of(const struct wb_study *s, const struct wb_arm *a)
 {
-    struct wb_buf b = WB_BUF_INIT(8192);
+    struct wb_buf b = WB_BUF_INIT(64 << 10);
 
     for (size_t i = 0; i < a->nvalues; i++) {
         bool varied = i < s->nfactors ? s->factors[i].values.n > 1 : true;
@@ -40,7 +40,7 @@ static char *label_of(const struct wb_study *s, const struct wb_arm *a)
     if (b.len == 0)
         wb_buf_addf(&b, "%s x%d", a->form.ops->name, a->form.count);
     if (b.failed)
-        abort(); /* a value has at most 1 KiB, and WB_ARMS_MAX lets at most 6 factors vary */
+        abort(); /* factors and their values are bounded: see study_factors.c */
     return wb_buf_take(&b);
 }
 

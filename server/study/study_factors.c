@@ -6,6 +6,8 @@
 #include "server/base/fields.h"
 
 #define LEVELS_MAX 32
+#define FACTORS_MAX 32 /* with bounded names and values: a label has its bound, too */
+#define NAME_MAX_BYTES 200
 #define QUOTA_MIN 0.01
 #define QUOTA_MAX 1024.0
 
@@ -239,6 +241,11 @@ static void add_factor(struct wb_study *s, const struct wb_node *n, size_t walk,
     if (n->kind == WB_NODE_LIST && n->n > LEVELS_MAX) {
         wb_problem(p, n, "too-large", "%.100s has %zu values; at most %d are allowed", n->key, n->n,
                    LEVELS_MAX);
+        return;
+    }
+    if (strlen(n->key) > NAME_MAX_BYTES || s->nfactors >= FACTORS_MAX) {
+        wb_problem(p, n, "too-large", "a study has at most %d factors, with names of at most %d B",
+                   FACTORS_MAX, NAME_MAX_BYTES);
         return;
     }
     f = &s->factors[s->nfactors++];

@@ -18,7 +18,8 @@ static void plan_it(const struct wb_study *s)
     static const int cpus[] = {0, 1};
     int copy[] = {cpus[0], cpus[1]};
     char mems[] = "0", class[] = "fuzz";
-    const struct wb_host_facts host = {copy, 2, mems, 1LL << 40, class};
+    const struct wb_host_facts host = {
+        .cpus = copy, .ncpus = 2, .mems = mems, .memory_bytes = 1LL << 40, .host_class = class};
     struct wb_problems p = {0};
     struct wb_plan *plan = wb_plan_make(s, &host, 1, &p);
     struct wb_buf out = WB_BUF_INIT(16 << 20);
