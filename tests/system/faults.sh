@@ -2,6 +2,7 @@
 # Every cause of a failed run, each with its outcome: databases and load workers that die, hang or
 # lie, steps that hang, full disks, taken ports, missing images. After each of them nothing may be
 # left, and every attempt has a record. Cancelling is in control.sh, killing the engine in fire.sh.
+# shellcheck disable=SC2016 # the texts of spoilt steps expand their own variables
 set -u
 cd -- "$(dirname -- "$0")/../.." || exit 2
 # shellcheck source=tests/support/lib.sh
