@@ -280,6 +280,12 @@ static int add_up(const struct wb_figures *f, const struct wb_figures_run *run, 
         s->failed = (int64_t)f->f[WB_FIGURE_FAILED].value;
     else if (!run->errors_fatal)
         return wb_fail(err, WB_PROTOCOL, "it does not say how many operations failed");
+    if (f->f[WB_FIGURE_OK].state == WB_FIGURE_NO_NUMBER)
+        return wb_fail(err, WB_PROTOCOL, "it says that '%s' operations succeeded",
+                       f->f[WB_FIGURE_OK].said);
+    if (f->f[WB_FIGURE_ACHIEVED].state == WB_FIGURE_NO_NUMBER)
+        return wb_fail(err, WB_PROTOCOL, "it says that its rate is '%s'",
+                       f->f[WB_FIGURE_ACHIEVED].said);
     if (has_rate && rate <= 0)
         return wb_fail(err, WB_PROTOCOL, "no operation succeeded: its rate is 0");
     if (given(f, WB_FIGURE_OK)) {

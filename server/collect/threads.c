@@ -8,8 +8,10 @@
 #include "server/base/units.h"
 
 #define THREADS_MAX 1024
-/* What the looks may miss of the program's CPU time: its last moments, short-lived threads. */
-#define SEEN_SHARE 0.80
+/* What the looks may miss, such as its last moments and short-lived threads: a share of all of the
+ * program's CPU time, or so little of the time it ran that no limit is near. */
+#define UNSEEN_SHARE 0.20
+#define UNSEEN_OF_TIME 0.02
 
 struct reading {
     int64_t at_ns, cpu_ns, wait_ns, switches;
@@ -109,7 +111,7 @@ void wb_threads_look(struct wb_threads *t, const pid_t *pids, size_t n, int64_t 
 wb_json *wb_threads_report(const struct wb_threads *t, int64_t cpu_ns, const char **why)
 {
     wb_json *all = wb_json_array();
-    double seen_ns = 0;
+    double seen_ns = 0, ran_ns = 0, unseen_ns;
 
     for (size_t i = 0; i < t->n; i++) {
         const struct thread *th = &t->v[i];
@@ -117,6 +119,7 @@ wb_json *wb_threads_report(const struct wb_threads *t, int64_t cpu_ns, const cha
         wb_json *o;
 
         seen_ns += (double)th->last.cpu_ns;
+        ran_ns = ns > ran_ns ? ns : ran_ns;
         if (th->looks < 2 || ns <= 0)
             continue;
         o = wb_json_object();
@@ -127,7 +130,9 @@ wb_json *wb_threads_report(const struct wb_threads *t, int64_t cpu_ns, const cha
                          (double)(th->last.switches - th->first.switches) / ns * 1e9);
         wb_json_push(all, o);
     }
-    if (wb_json_len(all) && cpu_ns >= 0 && seen_ns >= SEEN_SHARE * (double)cpu_ns)
+    unseen_ns = (double)cpu_ns - seen_ns;
+    if (wb_json_len(all) && cpu_ns >= 0 &&
+        (unseen_ns <= UNSEEN_SHARE * (double)cpu_ns || unseen_ns <= UNSEEN_OF_TIME * ran_ns))
         return all;
     *why = wb_json_len(all) == 0 ? "its threads were not seen for long enough"
            : cpu_ns < 0          ? "the CPU time of its control group is not known"

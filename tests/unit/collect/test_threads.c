@@ -83,7 +83,8 @@ static void test_unseen(void **state)
     assert_string_equal(why, "its threads were not seen for long enough");
     put_thread(f, 10, 10, 400, 0, 5);
     wb_threads_look(t, pids, 2, WB_SEC);
-    /* 400 of 501 ms is less than four fifths, of 499 it is more. */
+    /* 400 of 501 ms is less than four fifths, of 499 it is more; 5 of 24 ms is a fiftieth of the
+     * time that passed. */
     assert_null(wb_threads_report(t, 501 * WB_MS, &why));
     assert_string_equal(why, "its threads were seen for too little of its CPU time");
     assert_null(wb_threads_report(t, -1, &why));
@@ -91,6 +92,17 @@ static void test_unseen(void **state)
     r = wb_threads_report(t, 499 * WB_MS, &why);
     assert_int_equal(wb_json_len(r), 1);
     wb_json_free(r);
+    wb_threads_free(t);
+
+    t = make(f);
+    put_thread(f, 10, 10, 0, 0, 5);
+    wb_threads_look(t, pids, 2, 0);
+    put_thread(f, 10, 10, 5, 0, 5);
+    wb_threads_look(t, pids, 2, WB_SEC);
+    r = wb_threads_report(t, 24 * WB_MS, &why);
+    assert_int_equal(wb_json_len(r), 1);
+    wb_json_free(r);
+    assert_null(wb_threads_report(t, 26 * WB_MS, &why));
     wb_threads_free(t);
 }
 
