@@ -47,7 +47,7 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 DATA_DIR := $(PREFIX)/share/weighbridge
 
 
-.PHONY: system-programs all help clean install check test unit style format lint demo demo-counts bench fuzz sanitize support packages
+.PHONY: system-programs all help clean install check test unit style format lint demo demo-counts soak bench fuzz sanitize support packages
 all: $B/weighbridge $B/wb-load ## build the programs
 
 help: ## this list
@@ -111,6 +111,11 @@ test: ## everything: unit, style, and system tests on a real Docker Engine, redi
 $B/bench/%: $B/obj/tests/bench/%.o $B/libwb.a $B/libwbbase.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) $(LDFLAGS)
+
+soak: ## system tests that kill, starve and disturb for many minutes, apart from test
+	@tests/support/need test
+	@$(MAKE) --no-print-directory -j2 DEVELOPER=1 all
+	@tests/support/summary soak
 
 system-programs: $(SYSTEM_BIN) $(SUPPORT_BIN)
 
