@@ -127,8 +127,8 @@ static char *sentence_of(const struct wb_history *h, const wb_json *answer)
     int64_t n = wb_json_int_or(answer, "n", 0);
 
     if (strcmp(wb_json_str_or(answer, "status", ""), "insufficient") == 0) {
-        wb_buf_addf(&b, "%lld nights with a value are too few to say anything: %d are needed.",
-                    (long long)n, WB_HISTORY_LEAST);
+        wb_buf_addf(&b, "%lld night%s with a value: too few to say anything, %d are needed.",
+                    (long long)n, n == 1 ? "" : "s", WB_HISTORY_LEAST);
         return wb_buf_take(&b);
     }
     if (wb_json_len(wb_json_get(answer, "change_points")) > 0)

@@ -1,6 +1,7 @@
 #include "server/base/hist_read.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "server/base/deflate.h"
 #include "server/base/mem.h"
@@ -143,21 +144,38 @@ static size_t leb_get(const uint8_t *p, size_t n, int64_t *out)
     return 0;
 }
 
+/* One count of one byte, without branches: zeros and counts alternate as they like. */
+#define SMALL_COUNT(b)                                                         \
+    do {                                                                       \
+        uint32_t zeros_ = -((b)&1u), count_ = (b) / 2 & ~zeros_;               \
+        *cell = (struct wb_hist_cell){.index = (uint32_t)at, .count = count_}; \
+        cell += count_ > 0;                                                    \
+        total += count_;                                                       \
+        at += 1 + ((b) / 2 & zeros_);                                          \
+    } while (0)
+
 /* A run of counts that are one byte each, the usual ones: 0 to 63, or 1 to 64 zeros. Returns where
  * it ends. */
 static const uint8_t *read_small_counts(struct wb_hist_reader *r, const uint8_t *p,
                                         const uint8_t *end, uint64_t *index)
 {
-    uint64_t at = *index, most = r->shape.ncounts, total = 0;
+    uint64_t at = *index, most = r->shape.ncounts, total = 0, eight;
     struct wb_hist_cell *cell = r->cells + r->n;
 
-    /* Without branches: zeros and counts alternate as they like. */
+    /* Eight at a time, as long as they cannot pass the range. */
+    while (end - p >= 8 && at + (uint64_t)8 * 64 <= most) {
+        memcpy(&eight, p, sizeof(eight));
+        if (eight & 0x8080808080808080u)
+            break;
+        for (int i = 0; i < 8; i++) {
+            uint32_t b = p[i];
+            SMALL_COUNT(b);
+        }
+        p += 8;
+    }
     while (p < end && *p < 0x80 && at < most) {
-        uint32_t b = *p++, zeros = -(b & 1u), count = b / 2 & ~zeros;
-        *cell = (struct wb_hist_cell){.index = (uint32_t)at, .count = count};
-        cell += count > 0;
-        total += count;
-        at += 1 + (b / 2 & zeros);
+        uint32_t b = *p++;
+        SMALL_COUNT(b);
     }
     r->n = (size_t)(cell - r->cells);
     r->shape.total += total;

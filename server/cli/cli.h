@@ -19,7 +19,9 @@
 enum wb_exit {
     WB_EXIT_OK = 0,
     WB_EXIT_UNEXPECTED = 1,
-    WB_EXIT_USAGE = 2, /* usage or invalid study */
+    WB_EXIT_USAGE = 2,         /* usage or invalid study */
+    WB_EXIT_WORSE = 10,        /* gate: worse than the reference */
+    WB_EXIT_INCONCLUSIVE = 11, /* gate: not decided, and that was asked for */
     WB_EXIT_SUT = 12,
     WB_EXIT_INFRA = 13,     /* infra-error, capacity, harness-error, inconsistent */
     WB_EXIT_NOT_VALID = 14, /* not steady, or no valid run */

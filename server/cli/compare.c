@@ -10,14 +10,10 @@
 #include "server/analysis/compare.h"
 #include "server/base/units.h"
 #include "server/cli/commands.h"
+#include "server/cli/compare.h"
 #include "server/cli/refs.h"
 
 #define OUT_MAX (16u << 20)
-
-struct options {
-    const char *metric, *threshold;
-    bool force;
-};
 
 static const wb_json *arms_of(const struct wb_cli_ref *r)
 {
@@ -117,7 +113,7 @@ static void add_pair_of(wb_json *list, const char *arm, const char *against,
 }
 
 /* The metric that decides: the one asked for, the plan's first primary one, else throughput. */
-static const char *main_metric(const struct wb_cli_ref *r, const struct options *o)
+static const char *main_metric(const struct wb_cli_ref *r, const struct wb_cli_compare_options *o)
 {
     const wb_json *contrasts = wb_json_get(r->plan, "contrasts");
 
@@ -136,7 +132,7 @@ static void set_threshold(wb_json *plan, double threshold)
 }
 
 /* The plan of a whole campaign; a metric asked for decides for each pair of arms. */
-static wb_json *whole_campaign(const struct wb_cli_ref *r, const struct options *o)
+static wb_json *whole_campaign(const struct wb_cli_ref *r, const struct wb_cli_compare_options *o)
 {
     wb_json *plan = wb_json_copy(r->plan), *picked;
     const wb_json *contrasts = wb_json_get(plan, "contrasts");
@@ -239,8 +235,8 @@ static int add_other(struct question *q, const struct wb_cli_ref *base,
     return 0;
 }
 
-static int ask(const struct wb_cli_ref *refs, size_t n, const struct options *o, struct question *q,
-               struct wb_err *err)
+static int ask(const struct wb_cli_ref *refs, size_t n, const struct wb_cli_compare_options *o,
+               struct question *q, struct wb_err *err)
 {
     bool accept_noisy = true;
     int64_t rounds = 0;
@@ -281,8 +277,9 @@ static int ask(const struct wb_cli_ref *refs, size_t n, const struct options *o,
 
 /* ---- the command ---- */
 
-static int report_of(const struct wb_cli_ref *refs, size_t n, const struct options *o,
-                     double threshold, wb_json **out, struct wb_err *err)
+static int report_of(const struct wb_cli_ref *refs, size_t n,
+                     const struct wb_cli_compare_options *o, double threshold, wb_json **out,
+                     struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *notes = wb_json_array(), *forced = wb_json_array();
     struct question q = {.notes = notes, .forced = forced};
@@ -325,51 +322,61 @@ static void add_next(const wb_json *report, const char *campaign, struct wb_buf 
         wb_buf_addf(out, "       weighbridge compare %s --metric %s\n", campaign, p99);
 }
 
-static int compare(const struct wb_cli *cli, const void *opts, int argc, char **argv)
+int wb_cli_compare_report(struct wb_store *s, int argc, char **argv,
+                          const struct wb_cli_compare_options *o, wb_json **report,
+                          struct wb_err *err)
 {
-    const struct options *o = opts;
     struct wb_cli_ref *refs = wb_calloc((size_t)argc, sizeof(*refs));
-    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
-    struct wb_err err = WB_ERR_INIT;
-    struct wb_store *s = NULL;
     double threshold = NAN;
-    wb_json *report = NULL;
     int rc = 0;
 
-    if (o->threshold != NULL && wb_parse_percent(o->threshold, 0, 1000, &threshold, &err) < 0)
-        rc = wb_wrap(&err, "--threshold");
-    if (rc == 0)
-        rc = wb_cli_open_store(cli, &s, &err);
+    if (o->threshold != NULL && wb_parse_percent(o->threshold, 0, 1000, &threshold, err) < 0)
+        rc = wb_wrap(err, "--threshold");
     for (int i = 0; i < argc && rc == 0; i++)
-        rc = wb_cli_ref_read(s, argv[i], &refs[i], &err);
+        rc = wb_cli_ref_read(s, argv[i], &refs[i], err);
     if (rc == 0 && argc == 1 && refs[0].arm != NULL)
-        rc = wb_fail(&err, WB_INVALID,
+        rc = wb_fail(err, WB_INVALID,
                      "'%s' is one arm: name what to compare it with, or the "
                      "campaign alone",
                      argv[0]);
     if (rc == 0)
-        rc = report_of(refs, (size_t)argc, o, threshold, &report, &err);
-    if (rc == 0 && cli->json) {
-        wb_cli_print_json(report);
-    } else if (rc == 0) {
-        wb_campaign_report_print(report, cli->width, &out);
-        add_next(report, refs[0].campaign, &out);
-        wb_json_free(report);
-        wb_cli_print(&out);
-    }
+        rc = report_of(refs, (size_t)argc, o, threshold, report, err);
     for (int i = 0; i < argc; i++)
         wb_cli_ref_release(&refs[i]);
     free(refs);
+    return rc;
+}
+
+static int compare(const struct wb_cli *cli, const void *opts, int argc, char **argv)
+{
+    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_store *s = NULL;
+    wb_json *report = NULL;
+    int rc = wb_cli_open_store(cli, &s, &err);
+
+    if (rc == 0)
+        rc = wb_cli_compare_report(s, argc, argv, opts, &report, &err);
     wb_store_close(s);
-    return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
+    if (rc < 0)
+        return wb_cli_fail(cli, &err);
+    if (cli->json) {
+        wb_cli_print_json(report);
+        return WB_EXIT_OK;
+    }
+    wb_campaign_report_print(report, cli->width, &out);
+    add_next(report, wb_json_str_or(report, "campaign", ""), &out);
+    wb_json_free(report);
+    wb_cli_print(&out);
+    return WB_EXIT_OK;
 }
 
 static const struct wb_opt compare_opts[] = {
-    {"metric", 0, WB_OPT_TEXT, offsetof(struct options, metric), "NAME", 0, 0,
+    {"metric", 0, WB_OPT_TEXT, offsetof(struct wb_cli_compare_options, metric), "NAME", 0, 0,
      "the metric that decides (such as max.throughput)"},
-    {"threshold", 0, WB_OPT_TEXT, offsetof(struct options, threshold), "PERCENT", 0, 0,
-     "changes below this do not matter (the study's, else 2%)"},
-    {"force", 0, WB_OPT_FLAG, offsetof(struct options, force), NULL, 0, 0,
+    {"threshold", 0, WB_OPT_TEXT, offsetof(struct wb_cli_compare_options, threshold), "PERCENT", 0,
+     0, "changes below this do not matter (the study's, else 2%)"},
+    {"force", 0, WB_OPT_FLAG, offsetof(struct wb_cli_compare_options, force), NULL, 0, 0,
      "compare also what does not compare; the answer says so"},
     {0},
 };
@@ -383,7 +390,7 @@ const struct wb_command wb_cmd_compare = {
             "id or a label is enough where it is unique. Arms of one campaign are compared\n"
             "within rounds. Ends with 0 whatever the verdict.\n",
     .opts = compare_opts,
-    .opts_size = sizeof(struct options),
+    .opts_size = sizeof(struct wb_cli_compare_options),
     .min_args = 1,
     .max_args = -1,
     .run = compare,

@@ -4,6 +4,7 @@
 #include "server/base/problems.h"
 #include "server/base/table.h"
 #include "server/cli/commands.h"
+#include "server/cli/history.h"
 #include "server/cli/records.h"
 
 #define SHOWN_RUNS 50 /* in a table, unless --limit says otherwise */
@@ -131,7 +132,7 @@ static int fetch(struct wb_store *s, const struct options *o, bool campaigns, wb
 
 static int list(const struct wb_cli *cli, const void *options, int argc, char **argv)
 {
-    static const char *const what[] = {"runs", "campaigns", NULL};
+    static const char *const what[] = {"runs", "campaigns", "series", "findings", NULL};
     const struct options *o = options;
     bool campaigns = argc > 0 && !strcmp(argv[0], what[1]);
     int64_t limit = o->limit || cli->json || campaigns ? o->limit : SHOWN_RUNS;
@@ -142,10 +143,13 @@ static int list(const struct wb_cli *cli, const void *options, int argc, char **
     const char *next = NULL;
     int rc;
 
+    if (argc > 0 && (!strcmp(argv[0], what[2]) || !strcmp(argv[0], what[3])))
+        return wb_cli_list_history(cli, argv[0], o->limit);
     if (argc > 0 && !campaigns && strcmp(argv[0], what[0]) != 0) {
         WB_AUTO_FREE char *hint = wb_did_you_mean(argv[0], what);
 
-        (void)wb_fail(&err, WB_INVALID, "cannot list '%s'%s; allowed: runs, campaigns", argv[0],
+        (void)wb_fail(&err, WB_INVALID,
+                      "cannot list '%s'%s; allowed: runs, campaigns, series, findings", argv[0],
                       hint);
         return wb_cli_fail(cli, &err);
     }
@@ -171,12 +175,13 @@ static int list(const struct wb_cli *cli, const void *options, int argc, char **
 
 const struct wb_command wb_cmd_list = {
     .name = "list",
-    .args = "[runs|campaigns]",
-    .summary = "list runs or campaigns, newest first",
+    .args = "[runs|campaigns|series|findings]",
+    .summary = "list runs, campaigns, series or findings, newest first",
     .help =
         "Ids are shortened so far that they can still be told apart; every command takes the\n"
         "beginning of an id. 'ops' is the throughput of the first closed-loop phase, 'p99' is of\n"
-        "the first open-loop one.\n",
+        "the first open-loop one. Series are histories of one arm; findings are where they\n"
+        "changed their level, the worst first.\n",
     .opts = opts,
     .opts_size = sizeof(struct options),
     .max_args = 1,

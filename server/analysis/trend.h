@@ -1,0 +1,51 @@
+/*
+ * Histories out of records: the nights of one series, and what changed in all of them.
+ *
+ * A night is a campaign: its value of a series is the median of the runs that count there (as in a
+ * campaign's report). A campaign without such a run is a gap. Annotations are {id, type}: id of a
+ * campaign or run, type accepted, excluded or environment; an excluded run is left out of its
+ * night.
+ */
+#ifndef WB_ANALYSIS_TREND_H
+#define WB_ANALYSIS_TREND_H
+
+#include "server/base/json.h"
+
+struct wb_trend_question {
+    const char *series;         /* key, or the beginning of the only one that begins so */
+    const char *metric;         /* NULL: the one that stands for the runs */
+    const char *since;          /* RFC 3339 time; NULL: all */
+    const wb_json *annotations; /* array or NULL */
+    const wb_json *previous;    /* an earlier answer of the same question or NULL */
+    bool accept_noisy;
+    double min_percent; /* NaN: the default of stats changes */
+};
+
+/*
+ * summaries: run summaries, as wb_store_list gives. The answer is that of `stats changes` over the
+ * nights (its ids are campaigns), and
+ *   series {key, study, arm, recipe, host_class}, metric, unit, better,
+ *   points [{campaign, at, version, value, lo, hi, n, left_out: [{run, why}]}].
+ * WB_NOT_FOUND: no such series, or no run of it has the metric; WB_CONFLICT: several series begin
+ * so.
+ */
+int wb_trend(const wb_json *summaries, const struct wb_trend_question *q, wb_json **out,
+             struct wb_err *err) WB_MUST_CHECK;
+void wb_trend_print(const wb_json *answer, int width, struct wb_buf *out);
+
+/* All series, newest run first: [{id (the key), study, arm, recipe {name, version}, host_class,
+ * campaigns, runs, first_at, last_at}]. Owned. */
+wb_json *wb_series_list(const wb_json *summaries);
+
+/*
+ * Findings: changes of level of the metrics of all series (of the one in q->series when it is
+ * given), those of the same window and direction in one: [{id, kind, state, first_bad, last_good,
+ * at, first_seen, worst_percent, changes: [{series, study, arm, metric, unit, before, after,
+ * change_percent, change_ci95_percent, p, q, id}]}], worst first. q is over all series and metrics
+ * that were looked at. Owned.
+ */
+int wb_findings(const wb_json *summaries, const struct wb_trend_question *q, wb_json **out,
+                struct wb_err *err) WB_MUST_CHECK;
+void wb_findings_print(const wb_json *findings, int width, struct wb_buf *out);
+
+#endif

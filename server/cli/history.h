@@ -1,0 +1,29 @@
+/*
+ * What the commands over histories share.
+ */
+#ifndef WB_CLI_HISTORY_H
+#define WB_CLI_HISTORY_H
+
+#include "server/analysis/trend.h"
+#include "server/cli/records.h"
+
+struct wb_cli_history_options {
+    const char *metric, *since, *threshold, *annotations;
+    bool accept_noisy;
+};
+
+/* Fills a question; what it points to is owned by h. Release also after a failure. */
+struct wb_cli_history {
+    struct wb_trend_question q;
+    char *since;
+    wb_json *annotations;
+    wb_json *summaries; /* all of the store */
+};
+int wb_cli_history_read(struct wb_store *s, const struct wb_cli_history_options *o,
+                        struct wb_cli_history *h, struct wb_err *err) WB_MUST_CHECK;
+void wb_cli_history_release(struct wb_cli_history *h);
+
+/* `list series` and `list findings`, at most limit (0: all) of them. An exit code. */
+int wb_cli_list_history(const struct wb_cli *cli, const char *what, int64_t limit);
+
+#endif
