@@ -74,7 +74,7 @@ static int compile(const char *regex, regex_t *re, struct wb_err *err)
 
 int wb_tool_regex_check(const char *regex, int groups, struct wb_err *err)
 {
-    regex_t re;
+    regex_t re = {0};
     int rc = compile(regex, &re, err);
 
     if (rc < 0)
@@ -199,7 +199,7 @@ char *wb_tool_regex_first(const char *regex, const char *text, size_t n)
     regmatch_t m[2];
     size_t at = 0;
     struct line l;
-    regex_t re;
+    regex_t re = {0};
 
     if (compile(regex, &re, NULL) < 0)
         return NULL;
