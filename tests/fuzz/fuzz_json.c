@@ -3,6 +3,7 @@
  * value, and every topic of `stats` and the reports of a campaign answer or refuse, never anything
  * else.
  */
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #include "server/analysis/book.h"
 #include "server/analysis/campaign_scaling.h"
 #include "server/analysis/compare.h"
+#include "server/analysis/gate.h"
 #include "server/analysis/topics.h"
+#include "server/analysis/trend.h"
 #include "server/base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -86,6 +89,32 @@ static void ask_campaign(const wb_json *j)
     check_answer(rc, answer, &err, wb_campaign_scaling_print);
 }
 
+static void ask_histories(const wb_json *j)
+{
+    const struct wb_trend_question q = {.series = "",
+                                        .annotations = wb_json_get(j, "annotations"),
+                                        .previous = wb_json_get(j, "previous"),
+                                        .min_percent = NAN};
+    const struct wb_gate_rules rules = {.fail_on_inconclusive = true};
+    const wb_json *summaries = wb_json_get(j, "summaries");
+    struct wb_buf text = WB_BUF_INIT(64u << 20);
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *answer = NULL;
+    int rc = wb_trend(summaries, &q, &answer, &err);
+
+    check_answer(rc, answer, &err, wb_trend_print);
+    answer = NULL;
+    rc = wb_findings(summaries, &q, &answer, &err);
+    check_answer(rc, answer, &err, wb_findings_print);
+    answer = NULL;
+    (void)wb_gate(j, &rules, &answer);
+    wb_gate_junit(answer, &text);
+    wb_gate_markdown(answer, &text);
+    wb_gate_github(answer, &text);
+    check_answer(0, answer, &err, wb_gate_print);
+    wb_buf_release(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     WB_AUTO_FREE char *text = wb_calloc(size + 1, 1);
@@ -97,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (wb_json_parse(text, size, &j, &err) == 0) {
         check_round_trip(j);
         ask_campaign(j);
+        ask_histories(j);
         wb_json_free(j);
     }
     ask_topics(text, size);
