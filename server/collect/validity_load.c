@@ -60,7 +60,16 @@ static void judge_lag(struct wb_judge *j, const wb_json *load,
                               : "; the load's own CPU does not explain it");
 }
 
-static void judge_little(struct wb_judge *j, const wb_json *window)
+/* A foreign program may leave time out of its latencies (redis-benchmark gives all replies of a
+ * batch the time of the first). That makes them too short, not the client too slow. */
+static bool leaves_time_out(const wb_json *load, const struct wb_validity_limits *limits)
+{
+    return wb_json_type(wb_json_get(load, "tool")) == WB_JSON_OBJECT &&
+           wb_busiest_thread(load, "cpu_percent") <= limits->client_cpu_noisy;
+}
+
+static void judge_little(struct wb_judge *j, const wb_json *window,
+                         const struct wb_validity_limits *limits)
 {
     const wb_json *load = wb_json_get(window, "load");
     double in_flight = wb_json_real_or(window, "in_flight", NAN);
@@ -91,6 +100,15 @@ static void judge_little(struct wb_judge *j, const wb_json *window)
     c.verdict = c.value < LITTLE_LIMITED ? WB_CLIENT_LIMITED
                 : c.value < LITTLE_NOISY ? WB_NOISY
                                          : WB_VALID;
+    if (c.verdict == WB_CLIENT_LIMITED && leaves_time_out(load, limits)) {
+        c.verdict = WB_NOISY;
+        wb_judge_add(j, &c,
+                     "rate times mean service time is %.3f of the %.0f operations in flight, and "
+                     "the load's own CPU does not explain it: the program leaves time out of its "
+                     "latencies (noisy below %.2f)",
+                     c.value, in_flight, LITTLE_NOISY);
+        return;
+    }
     wb_judge_add(
         j, &c,
         "rate times mean service time is %.3f of the %.0f operations in flight (noisy below "
@@ -213,7 +231,7 @@ void wb_judge_load(struct wb_judge *j, const wb_json *window,
     const wb_json *load = wb_json_get(window, "load");
 
     if (!strcmp(wb_json_str_or(window, "model", ""), "closed"))
-        judge_little(j, window);
+        judge_little(j, window, limits);
     else
         judge_lag(j, load, limits);
     judge_network(j, window);

@@ -167,12 +167,44 @@ static void test_foreign(void **state)
     }
 }
 
+/* Too small a product of rate and latency is the client's, unless a foreign program that had CPU to
+ * spare leaves time out of its latencies. */
+static void test_little(void **state)
+{
+    static const struct {
+        bool foreign;
+        double cpu;
+        enum wb_validity want;
+    } cases[] = {{false, 40, WB_CLIENT_LIMITED},
+                 {true, 40, WB_NOISY},
+                 {true, 80, WB_NOISY},
+                 {true, 81, WB_CLIENT_LIMITED}};
+
+    for (size_t i = 0; i < WB_LEN(cases); i++) {
+        WB_AUTO_JSON wb_json *r = stored_result();
+        WB_AUTO_JSON wb_json *evidence = wb_json_array();
+        wb_json *load = wb_json_get(wb_json_at(wb_json_get(r, "phases"), 1), "load");
+        enum wb_validity v = WB_VALID;
+
+        wb_json_set_real(load, "achieved_per_s", 79000);
+        wb_json_set_real(wb_json_at(wb_json_path(load, "client.threads"), 0), "cpu_percent",
+                         cases[i].cpu);
+        if (cases[i].foreign) {
+            wb_json_set_reason(load, "verdict", "not asked");
+            wb_json_set(load, "tool", wb_json_object());
+        }
+        assert_int_equal(wb_validity_of_result(r, NULL, &v, evidence, NULL), 0);
+        assert_int_equal(v, cases[i].want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same),    cmocka_unit_test(test_other_limits),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_limits_read_back),
         cmocka_unit_test(test_foreign), cmocka_unit_test(test_no_window),
+        cmocka_unit_test(test_little),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
