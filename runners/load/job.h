@@ -14,6 +14,9 @@ enum wb_load_model { WB_LOAD_CLOSED, WB_LOAD_OPEN };
 enum wb_load_arrivals { WB_LOAD_CONSTANT, WB_LOAD_POISSON };
 enum wb_load_catch_up { WB_LOAD_IMMEDIATE, WB_LOAD_CAPPED, WB_LOAD_DROP };
 enum wb_load_key_choice { WB_LOAD_UNIFORM, WB_LOAD_SEQUENTIAL, WB_LOAD_ZIPF, WB_LOAD_ABSENT };
+/* How keys are divided between the addresses of a target: each address has all keys, every n-th
+ * key, or an equal range of the 16384 slots that keys are hashed to in a Redis cluster. */
+enum wb_load_split { WB_LOAD_SPLIT_NONE, WB_LOAD_SPLIT_KEYS, WB_LOAD_SPLIT_SLOTS };
 enum wb_load_content { WB_LOAD_RANDOM, WB_LOAD_LETTERS, WB_LOAD_ZEROS };
 
 #define WB_LOAD_THREADS_MAX 256
@@ -31,7 +34,7 @@ struct wb_load_job {
     char *target; /* "resp://127.0.0.1:6379,127.0.0.1:6380" */
     int64_t threads, connections;
     int64_t depth;    /* closed: kept in flight per connection; open: most in flight; 0: default */
-    char *split_text; /* "keys": each key is on one address; NULL or "none": on all */
+    char *split_text; /* "none", "keys" or "slots"; NULL: none */
     char *cpus;       /* CPU list; NULL: all CPUs this process may use */
     int64_t seed;
     int64_t keys, key_bytes, value_bytes;
@@ -52,7 +55,7 @@ struct wb_load_job {
     enum wb_load_arrivals arrivals;
     enum wb_load_catch_up catch_up;
     double catch_up_times; /* CAPPED: most times the rate */
-    bool split;            /* keys over the addresses of the target */
+    enum wb_load_split split;
     enum wb_load_key_choice key_choice;
     double zipf_exponent;
     double absent_share; /* ABSENT: of the operations whose key was never loaded, 0..1 */

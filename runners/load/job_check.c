@@ -120,10 +120,10 @@ static int check_data(struct wb_load_job *job, struct wb_err *err)
 
 static int check_split(struct wb_load_job *job, struct wb_err *err)
 {
-    static const char *const words[] = {"none", "keys", NULL};
+    static const char *const words[] = {"none", "keys", "slots", NULL};
     int v = 0, rc = find_word("split", job->split_text, words, 0, &v, err);
 
-    job->split = v == 1;
+    job->split = (enum wb_load_split)v;
     return rc;
 }
 

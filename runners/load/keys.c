@@ -31,8 +31,25 @@ static double hat_inverse(double s, double y)
     return exp(fabs(e) > 1e-8 ? log1p(e) / (1 - s) : y * (1 - e / 2));
 }
 
+uint16_t wb_crc16(uint16_t crc, const char *text, size_t n)
+{
+    /* By half bytes: what the four highest bits of the register add. */
+    static const uint16_t half[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5,
+                                      0x60c6, 0x70e7, 0x8108, 0x9129, 0xa14a, 0xb16b,
+                                      0xc18c, 0xd1ad, 0xe1ce, 0xf1ef};
+
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = (uint8_t)text[i];
+
+        crc = (uint16_t)(crc << 4 ^ half[(crc >> 12 ^ c >> 4) & 15]);
+        crc = (uint16_t)(crc << 4 ^ half[(crc >> 12 ^ c) & 15]);
+    }
+    return crc;
+}
+
 void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job)
 {
+    char text[WB_KEY_BYTES_MAX];
     double s = job->zipf_exponent;
     unsigned bits = 0;
 
@@ -48,6 +65,8 @@ void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job)
     while (bits < 64 && ((uint64_t)1 << bits) < k->n)
         bits++;
     k->half_bits = bits < 2 ? 1 : (bits + 1) / 2;
+    wb_keys_text(k, 0, text);
+    k->crc = wb_crc16(0, text, k->bytes - k->digits);
     k->absent_below = job->absent_share >= 1 ? UINT64_MAX : (uint64_t)(job->absent_share * 0x1p64);
 }
 

@@ -18,6 +18,7 @@ struct wb_keys {
     uint64_t seed;
     uint32_t bytes;  /* of the key's text */
     uint32_t digits; /* of the largest key */
+    uint16_t crc;    /* CRC-16/XMODEM of the part of the text before the digits */
     /* Zipf by rejection-inversion (Hörmann and Derflinger 1996): constants of the hat. */
     double exponent, h_first, h_last, shift;
     uint64_t absent_below; /* ABSENT: a second hash below it makes a key that was never loaded */
@@ -60,6 +61,8 @@ static inline uint64_t wb_keys_at(const struct wb_keys *k, uint64_t index)
     return k->choice == WB_LOAD_ZIPF ? wb_keys_zipf(k, index) : wb_keys_absent(k, index);
 }
 
+/* CRC-16/XMODEM (polynomial 0x1021, from the highest bit, start 0) going on from crc. */
+uint16_t wb_crc16(uint16_t crc, const char *text, size_t n);
 /* Writes the text of a key: 'k' and the number, zero-padded to `bytes`. */
 void wb_keys_text(const struct wb_keys *k, uint64_t key, char *out);
 

@@ -46,7 +46,9 @@ void wb_links_read(const char *proc, const char *sys, struct wb_links *out)
             struct wb_link link = {.mbit_per_s = 0};
             if (parse_line(line, &link) && strcmp(link.name, "lo") != 0) {
                 WB_AUTO_FREE char *speed = wb_strf("%s/class/net/%s/speed", sys, link.name);
-                if (wb_file_read_int(speed, &link.mbit_per_s, NULL) == 0 && link.mbit_per_s > 0)
+                WB_AUTO_FREE char *device = wb_strf("%s/class/net/%s/device", sys, link.name);
+                if (wb_path_exists(device) &&
+                    wb_file_read_int(speed, &link.mbit_per_s, NULL) == 0 && link.mbit_per_s > 0)
                     out->link[out->n++] = link;
             }
             line += strcspn(line, "\n");

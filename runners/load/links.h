@@ -1,6 +1,7 @@
 /*
  * How full the network links of this host are: byte counters of the kernel against the speed that
- * a link says it has. Loopback and links without a speed (most virtual ones) are left out.
+ * a link says it has. Loopback, links without a speed, and links without a device are left out:
+ * bridges and pairs of virtual links name a speed that limits nothing.
  */
 #ifndef WB_LOAD_LINKS_H
 #define WB_LOAD_LINKS_H

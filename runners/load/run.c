@@ -47,7 +47,7 @@ static int check_split(const struct wb_load_job *job, const struct wb_target *ta
 {
     long long need = (long long)target->n * (long long)job->threads;
 
-    if (!job->split || target->n < 2 || job->connections >= need)
+    if (job->split == WB_LOAD_SPLIT_NONE || target->n < 2 || job->connections >= need)
         return 0;
     return wb_fail(err, WB_INVALID,
                    "connections: %lld are too few to split the keys over %zu addresses with %lld "

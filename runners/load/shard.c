@@ -12,6 +12,21 @@
 /* Arrivals that may wait for one instance; beyond that the whole stream waits. */
 #define WAITING_MAX (1u << 22)
 
+uint32_t wb_slot_of(const struct wb_keys *keys, uint64_t key)
+{
+    char digits[24];
+
+    wb_keys_digits(keys, key, digits + keys->digits);
+    return wb_crc16(keys->crc, digits, keys->digits) % WB_SLOTS;
+}
+
+uint32_t wb_shard_of_key(const struct wb_worker *w, uint64_t key)
+{
+    if (w->plan->job->split == WB_LOAD_SPLIT_SLOTS)
+        return wb_shard_of_slot(wb_slot_of(&w->plan->data.keys, key), w->nshards);
+    return wb_shard_of(key, w->nshards);
+}
+
 static uint32_t waiting(const struct wb_shard *sh)
 {
     return sh->tail - sh->head;
@@ -21,7 +36,7 @@ void wb_shards_init(struct wb_worker *w)
 {
     const struct wb_load_plan *p = w->plan;
 
-    if (!p->job->split || p->target.n < 2)
+    if (p->job->split == WB_LOAD_SPLIT_NONE || p->target.n < 2)
         return;
     w->nshards = (uint32_t)p->target.n;
     w->shard = wb_calloc(w->nshards, sizeof(*w->shard));
@@ -44,14 +59,10 @@ void wb_shards_begin(struct wb_worker *w)
 {
     for (uint32_t t = 0; t < w->nshards; t++) {
         struct wb_shard *sh = &w->shard[t];
-        uint32_t first = wb_shard_of(w->next, w->nshards);
 
         sh->head = sh->tail = sh->packed = 0;
         sh->last_up = w->now;
-        /* Rows of an instance are every nshards-th key. */
         sh->next = w->next;
-        if (w->stage == WB_STAGE_LOAD)
-            sh->next += (t + w->nshards - first) % w->nshards;
     }
 }
 
@@ -117,7 +128,7 @@ bool wb_shards_take_waiting(struct wb_worker *w, struct wb_waiting *out)
 static bool next_retry(struct wb_worker *w, uint32_t t, struct wb_slot *s)
 {
     for (size_t i = 0; i < w->nretry && w->retry[i].not_before <= w->now; i++) {
-        if (wb_shard_of(w->retry[i].key, w->nshards) != t)
+        if (wb_shard_of_key(w, w->retry[i].key) != t)
             continue;
         s->index = w->retry[i].key;
         s->attempt = w->retry[i].attempt;
@@ -134,10 +145,11 @@ static bool next_row(struct wb_worker *w, uint32_t t, struct wb_slot *s)
 
     s->phase = WB_PHASE_LOAD;
     s->op = w->protocol->write_op;
+    while (sh->next < w->limit && wb_shard_of_key(w, sh->next) != t)
+        sh->next++;
     if (sh->next >= w->limit)
         return next_retry(w, t, s);
-    s->index = sh->next;
-    sh->next += w->nshards;
+    s->index = sh->next++;
     return true;
 }
 
@@ -149,7 +161,7 @@ static bool next_of_sample(struct wb_worker *w, uint32_t t, struct wb_slot *s)
         uint64_t key = wb_issue_sample_key(w->plan, sh->next);
 
         sh->next += w->step;
-        if (wb_shard_of(key, w->nshards) != t)
+        if (wb_shard_of_key(w, key) != t)
             continue;
         s->phase = WB_PHASE_CHECK;
         s->op = w->protocol->read_op;
@@ -164,7 +176,7 @@ static bool next_of_sample(struct wb_worker *w, uint32_t t, struct wb_slot *s)
 
 static uint32_t shard_of_op(const struct wb_worker *w, uint64_t k)
 {
-    return wb_shard_of(wb_keys_at(&w->plan->data.keys, k), w->nshards);
+    return wb_shard_of_key(w, wb_keys_at(&w->plan->data.keys, k));
 }
 
 /* Draws from the stream until there is an operation for instance t; false when it would have to

@@ -1,6 +1,7 @@
 /*
  * Keys split over instances: every key is on one instance, which one is a pure function of the
- * key, in loading and in all phases.
+ * key, in loading and in all phases. Either every n-th key (the client divides), or by the hash
+ * slot of its text as a Redis cluster does (CRC-16/XMODEM modulo 16384, equal ranges of slots).
  *
  * A thread has one stream of operations whatever the number of instances, the same as without a
  * split. An operation goes to a connection of its key's instance. What is drawn for an instance
@@ -20,7 +21,10 @@
 #include <stdint.h>
 
 struct wb_conn;
+struct wb_keys;
 struct wb_worker;
+
+#define WB_SLOTS 16384
 
 struct wb_waiting {
     uint64_t k; /* of the stream */
@@ -37,11 +41,20 @@ struct wb_shard {
     uint32_t packed;           /* arrivals put on the next connection so far */
 };
 
-/* Which of n instances has a key. */
+/* Which of n instances has a key: every n-th. */
 static inline uint32_t wb_shard_of(uint64_t key, uint32_t n)
 {
     return (uint32_t)(key % n);
 }
+/* Hash slot of the text of a key. */
+uint32_t wb_slot_of(const struct wb_keys *keys, uint64_t key);
+/* Which of n instances has a slot: the i-th has those from ceil(WB_SLOTS * i / n) on. */
+static inline uint32_t wb_shard_of_slot(uint32_t slot, uint32_t n)
+{
+    return slot * n / WB_SLOTS;
+}
+/* Which of the worker's instances has a key. */
+uint32_t wb_shard_of_key(const struct wb_worker *w, uint64_t key);
 
 /* Makes the worker's shards; nothing without a split. */
 void wb_shards_init(struct wb_worker *w);

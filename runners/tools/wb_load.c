@@ -35,8 +35,8 @@ static void set_target(const struct wb_tool_task *t, wb_json *j)
         wb_buf_addf(&b, "%s%s:%d", i ? "," : "", t->peers[i].host, t->peers[i].port);
     wb_json_set_str(j, "target", wb_buf_str(&b));
     wb_buf_release(&b);
-    if (t->npeers > 1)
-        wb_json_set_str(j, "split", "keys"); /* each key is on one instance */
+    if (t->split)
+        wb_json_set_str(j, "split", t->split); /* each key is on one instance */
 }
 
 static void set_measured(const struct wb_tool_task *t, wb_json *j)

@@ -32,6 +32,25 @@ static void setting_env(const struct wb_setting *s, struct wb_strv *env)
     wb_strv_addf(env, "WB_SETTING_%s=%s", name, s->value);
 }
 
+/* All instances as clients reach them, in their order: "127.0.0.1:16379 127.0.0.1:16380". Empty
+ * until all have their place. */
+static void add_peers(const struct wb_run *r, struct wb_strv *env)
+{
+    struct wb_buf b = WB_BUF_INIT(8192);
+
+    for (int i = 0; i < r->ninstances; i++) {
+        const struct wb_instance *in = &r->instances[i];
+
+        if (!in->port) {
+            wb_buf_clear(&b);
+            break;
+        }
+        wb_buf_addf(&b, "%s%s:%d", i ? " " : "", in->host[0] ? in->host : LOOPBACK, in->port);
+    }
+    wb_strv_addf(env, "WB_PEERS=%s", wb_buf_str(&b));
+    wb_buf_release(&b);
+}
+
 void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struct wb_strv *env)
 {
     const struct wb_study *s = r->e->study;
@@ -50,6 +69,8 @@ void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struc
                  r->arm->setup->network == WB_NETWORK_HOST ? LOOPBACK : ANY_ADDRESS);
     wb_strv_addf(env, "WB_INSTANCE=%d", in->index);
     wb_strv_addf(env, "WB_INSTANCES=%d", r->ninstances);
+    wb_strv_addf(env, "WB_TOPOLOGY=%s", r->arm->setup->topology);
+    add_peers(r, env);
     wb_strv_addf(env, "WB_MEMORY_BYTES=%lld", (long long)r->arm->parts[in->index].memory_bytes);
     wb_strv_addf(env, "WB_CPUS=%s", r->arm->parts[in->index].cpus);
     wb_strv_addf(env, "WB_CONFIG_DIR=%s/config", in->dir);

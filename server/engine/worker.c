@@ -37,6 +37,9 @@ static void fill_task(struct wb_worker *w, double rate_per_s)
         .protocol = r->e->study->recipe->protocol,
         .peers = w->peers,
         .npeers = (size_t)r->ninstances,
+        .split = r->ninstances == 1                    ? NULL
+                 : strcmp(s->topology, "cluster") == 0 ? "slots"
+                                                       : "keys",
         .cpus = r->e->plan->placement.load_cpus,
         .phase = ph->name,
         .load_only = ph->load_only,

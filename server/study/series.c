@@ -57,15 +57,18 @@ wb_json *wb_workload_json(const struct wb_setup *s)
     return o;
 }
 
-/* What was resolved, not the words it came from: share, cpus and topology mean nothing for one
- * instance. Copies are the same arm, so `copy` is no part of it. */
+/* What was resolved, not the words it came from: share, cpus and a division of keys mean nothing
+ * for one instance. Copies are the same arm, so `copy` is no part of it. */
 static wb_json *arm_json(const struct wb_arm *a)
 {
     wb_json *o = wb_json_object(), *settings = wb_json_object(), *parts = wb_json_array();
 
     wb_json_set_str(o, "form", a->form.ops->name);
     wb_json_set_int(o, "count", a->form.count);
-    wb_json_set_str(o, "topology", a->form.count == 1 ? "single" : a->setup->topology);
+    wb_json_set_str(o, "topology",
+                    a->form.count == 1 && strcmp(a->setup->topology, "sharded") == 0
+                        ? "single"
+                        : a->setup->topology);
     wb_json_set_str(o, "network", wb_network_names[a->setup->network]);
     wb_json_set_bool(o, "limited", a->setup->limits == WB_LIMITS_SAME);
     for (size_t i = 0; i < a->nsettings; i++)

@@ -258,11 +258,24 @@ static void check_quota(const struct wb_study *s, const struct wb_combination *c
                    c->cpu_quota, each, c->form.count, c->form.count == 1 ? "" : "s", QUOTA_LEAST);
 }
 
+/* Instances of a cluster tell each other, and clients, where they are. */
+static void check_cluster(const struct wb_combination *c, const struct wb_node *at,
+                          struct wb_problems *p)
+{
+    if (c->form.count > 1 && strcmp(c->setup.topology, "cluster") == 0 &&
+        c->setup.network == WB_NETWORK_PUBLISHED)
+        wb_problem(p, at, "contradiction",
+                   "topology cluster needs instances that reach each other where clients reach "
+                   "them; take network: host or routed, not published");
+}
+
 /* A thread of the load meets keys of all instances, so it needs a connection to each. */
 static void check_connections(const struct wb_combination *c, const struct wb_node *at,
                               struct wb_problems *p)
 {
-    for (size_t i = 0; strcmp(c->setup.topology, "sharded") == 0 && i < c->setup.nphases; i++) {
+    bool single = strcmp(c->setup.topology, "single") == 0;
+
+    for (size_t i = 0; !single && c->form.count > 1 && i < c->setup.nphases; i++) {
         const struct wb_phase *ph = &c->setup.phases[i];
         long long need = (long long)ph->threads * c->form.count;
 
@@ -360,6 +373,7 @@ static void read_combination(struct wb_study *s, const struct wb_node *tree,
         check_memory(s, c, mine, &own);
         check_quota(s, c, &own);
         check_connections(c, at, &own);
+        check_cluster(c, at, &own);
     }
     point_to_levels(s, c->levels, &own);
     wb_problems_merge(p, &own);

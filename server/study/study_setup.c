@@ -51,8 +51,8 @@ bool wb_setup_key(const char *key)
 static void read_topology(struct wb_setup *s, const struct wb_node *n, const char *text,
                           const struct wb_recipe *recipe, struct wb_problems *p)
 {
-    static const char *const now[] = {"single", "sharded", NULL};
-    static const char *const later[] = {"cluster", "replicated", NULL};
+    static const char *const now[] = {"single", "sharded", "cluster", NULL};
+    static const char *const later[] = {"replicated", NULL};
 
     s->topology = wb_strdup(text ? text : "single");
     if (!text || wb_word_now(n, "topology", text, now, later, p) < 0 || !recipe)

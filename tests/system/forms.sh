@@ -7,6 +7,7 @@ cd -- "$(dirname -- "$0")/../.." || exit 2
 # shellcheck source=tests/support/lib.sh
 . tests/support/lib.sh
 export WB_STATE=$build/test/state WB_RECIPES=recipes
+store=$tmp/store.git
 study=recipes/redis/studies/forms.yaml
 port=27100
 servers=()
@@ -86,16 +87,11 @@ done
 
 # ---- the engine ----
 
-# What is on this host because of the campaigns of this test: all of it carries the id of a run, but
-# for bridges, which the kernel names itself.
+# What is on this host of ours, networks of containers and bridges too.
 ours() {
-    cat "$WB_STATE"/campaigns/*/*.ndjson 2>/dev/null | grep -o 'run_[0-9A-Z]*' | sort -u >"$tmp/ids"
-    {
-        snapshot
-        curl -s --unix-socket "$WB_DOCKER_SOCKET" http://engine/networks |
-            grep -o '"Name":"wb-[^"]*"' | sed 's/^/network /'
-    } | grep -F -f "$tmp/ids"
     local b
+    snapshot
+    engine_get /networks | grep -o '"Name":"wb-[^"]*"' | grep -vFf "$tmp/others" | sed 's/^/network /'
     for b in /sys/class/net/br-*; do
         if [ -e "$b" ]; then echo "bridge ${b##*/}"; fi
     done
@@ -109,21 +105,23 @@ short=(--profile counts --rounds 1 -f workload.data.rows=2000
 run() {
     local name=$1
     shift
-    "$wb" run "$study" "${short[@]}" "$@" --wait-for-host 900 --store "$tmp/$name.git" \
-        --controller lab >"$tmp/out" 2>"$tmp/$name.err"
+    "$wb" run "$study" "${short[@]}" "$@" --wait-for-host 900 --store "$store" >"$tmp/out" \
+        2>"$tmp/$name.err" 8>&-
     rc=$?
     # 14: too short or too noisy to be believed, which says nothing of the forms.
     check "$name: runs" [ $rc -eq 0 -o $rc -eq 14 ] || tail -n 5 "$tmp/$name.err"
-    "$wb" list --json --store "$tmp/$name.git" >"$tmp/$name.list" 2>/dev/null
+    "$wb" list --json --store "$store" 2>/dev/null | perl -MJSON::PP -e 'local $/;
+        my $d = decode_json(<STDIN>);
+        print join("", map { "$_->{arm}\t$_->{id}\n" } grep { $_->{campaign} eq $ARGV[0] } @{$d->{items}})' \
+        "$(campaign_of "$name.err")" >"$tmp/$name.list"
 }
 
 # field NAME ARM DOCUMENT EXPRESSION: perl of the document ($d) of the run of an arm.
 field() {
     local id path
-    id=$(perl -MJSON::PP -e 'my $d = decode_json(join "", <STDIN>);
-        print +(grep { $_->{arm} eq $ARGV[0] } @{$d->{items}})[0]{id} // ""' "$2" <"$tmp/$1.list")
-    path=$(git --git-dir="$tmp/$1.git" ls-tree -r --name-only HEAD | grep -- "$id/$3.json")
-    git --git-dir="$tmp/$1.git" show "HEAD:$path" |
+    id=$(awk -F '\t' -v arm="$2" '$1 == arm { print $2; exit }' "$tmp/$1.list")
+    path=$(git --git-dir="$store" ls-tree -r --name-only HEAD | grep -- "$id/$3.json")
+    git --git-dir="$store" show "HEAD:$path" |
         perl -MJSON::PP -e 'local $/; my $d = decode_json(<STDIN>);
             my @v = eval $ARGV[0]; die $@ if $@; print join(" ", map { $_ // "null" } @v), "\n"' "$4"
 }
@@ -137,7 +135,6 @@ placed() {
 # The base image and the packages are there before anything is compared.
 run first -f 'form=docker x1'
 before=$(ours)
-check "the runs of this test are known" [ -s "$tmp/ids" ]
 cpus=$(placed first 'docker x1' cpus)
 
 run shared -f 'form=native x2, docker x2'
@@ -188,6 +185,30 @@ if [ "$(nproc)" -ge 2 ]; then
 fi
 is "nothing is left of any of them" "$before" "$(ours)"
 
+# A cluster: the database itself knows which instance has a key, and would refuse it elsewhere.
+run cluster -f 'form=native x3, docker x2' -f topology=cluster -f workload.phases.load.connections=9 \
+    -f 'workload.phases.max.mix={get: 50%, set: 50%}' -f workload.phases.max.op=~
+for arm in 'native x3' 'docker x2'; do
+    # shellcheck disable=SC2016
+    is "cluster, $arm: the run is ok" ok "$(field cluster "$arm" summary '$d->{outcome}')"
+    # shellcheck disable=SC2016
+    is "cluster, $arm: every instance is of the cluster" cluster \
+        "$(field cluster "$arm" environment 'map { $_->{facts}{redis_mode} } @{$d->{probes}}' | xargs -n 1 | sort -u)"
+    # shellcheck disable=SC2016
+    is "cluster, $arm: all rows are there" 2000 \
+        "$(field cluster "$arm" result 'my $n = 0; $n += $_->{metrics}{keys} for @{$d->{server}}; $n')"
+    # shellcheck disable=SC2016
+    check "cluster, $arm: on each about as many" \
+        [ "$(field cluster "$arm" result 'sort { $a <=> $b } map { $_->{metrics}{keys} } @{$d->{server}}' | cut -d ' ' -f 1)" -gt 500 ]
+    # shellcheck disable=SC2016
+    is "cluster, $arm: no instance sent a key away" 0 \
+        "$(field cluster "$arm" result 'my $n = 0; $n += $_->{metrics}{error_replies} for @{$d->{server}}; $n')"
+    # shellcheck disable=SC2016
+    is "cluster, $arm: no operation failed" 0 \
+        "$(field cluster "$arm" result 'map { $_->{load}{failed} } grep { $_->{name} eq "max" } @{$d->{phases}}')"
+done
+is "nothing is left of a cluster" "$before" "$(ours)"
+
 # Containers that are not on the host's network.
 for network in published routed; do
     run $network -f 'form=docker x2' -f network=$network
@@ -212,14 +233,14 @@ esac
 # for the container whose id it has, whatever else belongs to it.
 for network in published routed; do
     "$wb" run "$study" "${short[@]}" -f 'form=docker x2' -f network=$network \
-        -f workload.phases.max.for=20s --wait-for-host 900 --store "$tmp/killed.git" \
+        -f workload.phases.max.for=20s --wait-for-host 900 --store "$store" \
         >"$tmp/out" 2>"$tmp/killed.err" &
     pid=$!
     within 300 grep -q '^run .*  max' "$tmp/killed.err"
     kill -9 "$pid"
     wait "$pid" 2>/dev/null
     check "$network: a killed engine leaves something" [ "$(ours)" != "$before" ]
-    "$wb" clean --store "$tmp/killed.git" >"$tmp/out" 2>&1
+    "$wb" clean --store "$store" --wait-for-host 600 >"$tmp/out" 2>&1
     is "$network: clean ends well" 0 $?
     is "$network: and leaves nothing" "$before" "$(ours)"
 done
@@ -255,6 +276,8 @@ if [ "$(nproc)" -eq 2 ]; then
     refused "disjoint parts of one CPU" 'cannot cut the 1 CPU of the database into 2 equal parts' \
         -f cpus=disjoint -f 'form=native x2'
 fi
+refused "a cluster behind published ports" 'take network: host or routed' -f topology=cluster \
+    -f network=published -f 'form=docker x2'
 refused "a quota of no limits" 'cpu_quota 0.5 is a limit' -f limits=none -f cpu_quota=0.5
 is "nothing is left at the end" "$before" "$(ours)"
 summary

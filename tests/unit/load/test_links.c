@@ -42,8 +42,10 @@ static void test_links(void **state)
     (void)state;
     assert_non_null(mkdtemp(dir));
     put(dir, "class/net/eth0/speed", "1000\n");
+    put(dir, "class/net/eth0/device", "");
     put(dir, "class/net/eth1/speed", "25000\n");
-    put(dir, "class/net/veth7/speed", "-1\n");
+    put(dir, "class/net/eth1/device", "");
+    put(dir, "class/net/veth7/speed", "10000\n"); /* a virtual link has no device */
     put(dir, "class/net/lo/speed", "10\n");
     read_links(dir,
                "    lo: 9000 1 0 0 0 0 0 0 9000 1 0 0 0 0 0 0\n"

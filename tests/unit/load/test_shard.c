@@ -25,14 +25,15 @@ struct bench {
     struct wb_worker w;
 };
 
-static void open_bench(struct bench *b, uint32_t instances, int64_t conns, int64_t depth)
+static void open_split(struct bench *b, const char *split, uint32_t instances, int64_t conns,
+                       int64_t depth)
 {
     struct wb_err err = WB_ERR_INIT;
 
     memset(b, 0, sizeof *b);
     wb_load_job_init(&b->job);
     b->job.target = wb_strdup("null://");
-    b->job.split_text = wb_strdup("keys");
+    b->job.split_text = wb_strdup(split);
     b->job.mix_text = wb_strdup("get=50,set=50");
     b->job.keys = 1000;
     b->job.depth = depth;
@@ -62,6 +63,11 @@ static void open_bench(struct bench *b, uint32_t instances, int64_t conns, int64
         b->w.conns[i].target = i % instances;
         b->w.conns[i].state = WB_CONN_UP;
     }
+}
+
+static void open_bench(struct bench *b, uint32_t instances, int64_t conns, int64_t depth)
+{
+    open_split(b, "keys", instances, conns, depth);
 }
 
 static void close_bench(struct bench *b)
@@ -101,7 +107,7 @@ static uint64_t answer(struct wb_worker *w, struct wb_conn *c)
     uint64_t index = s->index;
 
     assert_true(wb_conn_in_flight(c) > 0);
-    if (wb_shard_of(wb_worker_key(w, s), w->nshards) != c->target)
+    if (wb_shard_of_key(w, wb_worker_key(w, s)) != c->target)
         fail_msg("key %llu is not of instance %zu", (unsigned long long)wb_worker_key(w, s),
                  c->target);
     c->stamped = c->tail;
@@ -109,6 +115,46 @@ static uint64_t answer(struct wb_worker *w, struct wb_conn *c)
     wb_worker_reply(w, c, WB_REPLY_OK);
     wb_worker_update_ready(w, c);
     return index;
+}
+
+/* Published answers: the check value of CRC-16/XMODEM, and slots that Redis gives. */
+static void test_slots(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t slot;
+    } known[] = {{"123456789", 0x31c3 % WB_SLOTS},
+                 {"foo", 12182},
+                 {"bar", 5061},
+                 {"", 0},
+                 {"k000000000000000", 0}};
+    struct bench b;
+
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(wb_crc16(0, known[i].text, strlen(known[i].text)) % WB_SLOTS,
+                         known[i].slot);
+    open_split(&b, "slots", 3, 3, 1);
+    for (uint64_t k = 0; k < 1000; k++) {
+        char text[16];
+
+        wb_keys_text(&b.plan.data.keys, k, text);
+        assert_int_equal(wb_slot_of(&b.plan.data.keys, k), wb_crc16(0, text, 16) % WB_SLOTS);
+    }
+    close_bench(&b);
+    /* Equal ranges, none left out: 3 x 5461 and one more. */
+    for (uint32_t n = 1; n <= 64; n++) {
+        uint32_t last = 0;
+
+        for (uint32_t slot = 0; slot < WB_SLOTS; slot++) {
+            uint32_t t = wb_shard_of_slot(slot, n);
+
+            assert_true(t == last || t == last + 1);
+            assert_true(slot >= (WB_SLOTS * t + n - 1) / n);
+            assert_true(slot < (WB_SLOTS * (t + 1) + n - 1) / n);
+            last = t;
+        }
+        assert_int_equal(last, n - 1);
+    }
 }
 
 static void test_which(void **state)
@@ -133,13 +179,14 @@ static void test_rows(void **state)
     } rows[] = {{2, 2, 1, 0, 1000},  {2, 5, 3, 0, 1000},  {3, 7, 16, 1, 999},
                 {4, 4, 2, 997, 999}, {4, 9, 1, 500, 501}, {5, 5, 4, 0, 3}};
 
-    for (size_t r = 0; r < WB_LEN(rows); r++) {
+    for (size_t i = 0; i < 2 * WB_LEN(rows); i++) {
+        size_t r = i / 2;
         struct bench b;
         uint8_t seen[1000] = {0};
         struct wb_rng rng;
         size_t done = 0;
 
-        open_bench(&b, rows[r].instances, rows[r].conns, rows[r].depth);
+        open_split(&b, i % 2 ? "slots" : "keys", rows[r].instances, rows[r].conns, rows[r].depth);
         begin(&b, WB_STAGE_LOAD);
         b.w.next = (uint64_t)rows[r].from;
         b.w.limit = (uint64_t)rows[r].to;
@@ -213,7 +260,8 @@ static void test_closed(void **state)
 {
     static const char *const laws[] = {"uniform", "sequential", "zipf", "absent:50%"};
 
-    for (size_t l = 0; l < WB_LEN(laws); l++) {
+    for (size_t i = 0; i < 2 * WB_LEN(laws); i++) {
+        size_t l = i / 2;
         struct bench b;
         struct wb_err err = WB_ERR_INIT;
         struct wb_rng rng;
@@ -221,7 +269,7 @@ static void test_closed(void **state)
         uint64_t last[4] = {0};
         size_t done = 0, missing = 0;
 
-        open_bench(&b, 4, 8, 3);
+        open_split(&b, i % 2 ? "slots" : "keys", 4, 8, 3);
         b.job.key_choice_text = wb_strdup(laws[l]);
         assert_int_equal(wb_load_job_check(&b.job, &err), 0);
         wb_keys_init(&b.plan.data.keys, &b.job);
@@ -241,8 +289,8 @@ static void test_closed(void **state)
             done++;
         }
         /* What was not done yet is in flight or waits: at most a queue and the slots each. */
-        for (uint64_t i = 0; i < b.w.next; i++)
-            missing += !seen[i];
+        for (uint64_t k = 0; k < b.w.next; k++)
+            missing += !seen[k];
         uint64_t waits = 0;
         for (uint32_t t = 0; t < 4; t++)
             waits += b.w.shard[t].tail - b.w.shard[t].head;
@@ -467,12 +515,12 @@ static void test_last_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_which),        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_rows_again),   cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_closed_stall), cmocka_unit_test(test_closed_quota),
-        cmocka_unit_test(test_open_stall),   cmocka_unit_test(test_open_drop),
-        cmocka_unit_test(test_open_capped),  cmocka_unit_test(test_long_queue),
-        cmocka_unit_test(test_last_up),
+        cmocka_unit_test(test_slots),        cmocka_unit_test(test_which),
+        cmocka_unit_test(test_rows),         cmocka_unit_test(test_rows_again),
+        cmocka_unit_test(test_closed),       cmocka_unit_test(test_closed_stall),
+        cmocka_unit_test(test_closed_quota), cmocka_unit_test(test_open_stall),
+        cmocka_unit_test(test_open_drop),    cmocka_unit_test(test_open_capped),
+        cmocka_unit_test(test_long_queue),   cmocka_unit_test(test_last_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
