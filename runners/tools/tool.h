@@ -34,7 +34,7 @@ struct wb_tool_task {
     const struct wb_tool_peer *peers;
     size_t npeers;
     const char *split; /* of keys between several peers: "keys", "slots"; NULL for one */
-    const char *cpus; /* that it may use, a list */
+    const char *cpus;  /* that it may use, a list */
 
     const char *phase; /* name */
     bool load_only;    /* writes the data set, measures nothing */
