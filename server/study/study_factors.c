@@ -163,7 +163,7 @@ static void add_level(struct wb_factor *f, const struct wb_param *param, const s
                    shown);
         return;
     }
-    f->nodes = wb_realloc(f->nodes, f->values.n + 1, sizeof *f->nodes);
+    f->nodes = wb_realloc(f->nodes, f->values.n + 1, sizeof(const struct wb_node *));
     f->nodes[f->values.n] = n;
     wb_strv_add(&f->canonical, level);
     wb_strv_add(&f->values, shown);
@@ -312,7 +312,7 @@ static void add_default_form(struct wb_study *s)
         s->factors[i].walk++;
     f = &s->factors[0];
     *f = (struct wb_factor){.name = wb_strdup("form")};
-    f->nodes = wb_calloc(1, sizeof *f->nodes);
+    f->nodes = wb_calloc(1, sizeof(const struct wb_node *));
     wb_strv_add(&f->values, "native x1");
     wb_strv_add(&f->canonical, "native x1");
 }

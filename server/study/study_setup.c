@@ -96,7 +96,7 @@ void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, s
     /* The same map with only these keys; pointers of problems still lead through the tree. */
     struct wb_node view = {.kind = WB_NODE_MAP, .line = tree->line};
 
-    view.items = wb_calloc(tree->n + 1, sizeof *view.items);
+    view.items = wb_calloc(tree->n + 1, sizeof(struct wb_node *));
     for (size_t i = 0; i < tree->n; i++) {
         if (wb_setup_key(tree->items[i]->key))
             view.items[view.n++] = tree->items[i];
