@@ -248,6 +248,21 @@ bool wb_path_exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
+int wb_path_absolute(const char *path, char **out, struct wb_err *err)
+{
+    WB_AUTO_FREE char *cwd = NULL;
+
+    if (path[0] == '/') {
+        *out = wb_strdup(path);
+        return 0;
+    }
+    cwd = getcwd(NULL, 0);
+    if (!cwd)
+        return wb_fail_sys(err, errno, "cannot read the current folder");
+    *out = wb_strf("%s/%s", cwd, path);
+    return 0;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

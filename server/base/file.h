@@ -33,6 +33,9 @@ int wb_mkdir_all(const char *path, mode_t mode,
 /* Removes a tree without following links or crossing mounts; absent is success. */
 int wb_remove_tree(const char *path, struct wb_err *err) WB_MUST_CHECK;
 bool wb_path_exists(const char *path);
+/* *out (caller frees) is path when it starts with a slash, else path under the current folder;
+ * nothing is looked up, links and .. stay. WB_IO when the current folder cannot be read. */
+int wb_path_absolute(const char *path, char **out, struct wb_err *err) WB_MUST_CHECK;
 /* Names in a folder, sorted, without . and ..; at most 100,000. */
 struct wb_strv;
 int wb_list_dir(const char *path, struct wb_strv *out, struct wb_err *err) WB_MUST_CHECK;

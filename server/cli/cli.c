@@ -303,6 +303,7 @@ static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int arg
     WB_AUTO_FREE void *opts = wb_calloc(1, cmd->opts_size);
     WB_AUTO_FREE char *recipes = recipes_dir();
     WB_AUTO_FREE char *store = NULL;
+    WB_AUTO_FREE char *named = NULL;
     WB_AUTO_FREE char *state = NULL;
     struct common common = {.json = cli->json};
     struct wb_err err = WB_ERR_INIT;
@@ -323,9 +324,11 @@ static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int arg
     store = common.store ? wb_strdup(common.store) : wb_strdup(env_or("WB_STORE", NULL));
     if (!store)
         store = default_store();
-    state = wb_strdup(env_or("WB_STATE", NULL));
-    if (!state)
-        state = beside(store);
+    named = wb_strdup(env_or("WB_STATE", NULL));
+    if (!named)
+        named = beside(store);
+    if (wb_path_absolute(named, &state, &err) < 0) /* steps run elsewhere */
+        return wb_cli_fail(cli, &err);
     cli->json = common.json;
     cli->no_color = common.no_color;
     cli->width = wb_terminal_width(STDOUT_FILENO);

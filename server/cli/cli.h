@@ -57,7 +57,8 @@ struct wb_cli {
     bool store_named;        /* by --store, not by default or environment */
     const char *store_path;  /* --store DIR, else WB_STORE, else the user's default */
     const char *recipes_dir; /* WB_RECIPES, else the installed or source folder */
-    const char *state_dir;   /* campaigns, prefixes, caches: WB_STATE, else beside the store */
+    const char
+        *state_dir; /* campaigns, prefixes, caches: WB_STATE, else beside the store; absolute */
 };
 
 struct wb_command {

@@ -10,21 +10,6 @@
 
 #define DOCKER_SOCKET "/var/run/docker.sock"
 
-static int absolute(const char *path, char **out, struct wb_err *err)
-{
-    WB_AUTO_FREE char *cwd = NULL;
-
-    if (path[0] == '/') {
-        *out = wb_strdup(path);
-        return 0;
-    }
-    cwd = getcwd(NULL, 0);
-    if (!cwd)
-        return wb_fail_sys(err, errno, "cannot read the current folder");
-    *out = wb_strf("%s/%s", cwd, path);
-    return 0;
-}
-
 static int find_load(char **out, struct wb_err *err)
 {
     const char *set = getenv("WB_LOAD");
@@ -33,7 +18,7 @@ static int find_load(char **out, struct wb_err *err)
     char *slash;
 
     if (set && *set)
-        return absolute(set, out, err);
+        return wb_path_absolute(set, out, err);
     if (n <= 0)
         return wb_fail_sys(err, errno, "cannot read /proc/self/exe");
     self[n] = '\0';
@@ -49,7 +34,7 @@ static int find_socket(char **out, struct wb_err *err)
     const char *set = getenv("WB_DOCKER_SOCKET"), *host = getenv("DOCKER_HOST");
 
     if (set && *set)
-        return absolute(set, out, err);
+        return wb_path_absolute(set, out, err);
     if (host && *host) {
         if (strncmp(host, "unix://", 7) != 0)
             return wb_fail(err, WB_INVALID, "DOCKER_HOST is '%s'; only unix:// sockets are taken",
@@ -64,10 +49,9 @@ static int find_socket(char **out, struct wb_err *err)
 int wb_places_find(const struct wb_cli *cli, struct wb_places *out, struct wb_err *err)
 {
     char real[PATH_MAX];
-    int rc = absolute(cli->store_path, &out->store, err);
+    int rc = wb_path_absolute(cli->store_path, &out->store, err);
 
-    if (rc == 0)
-        rc = absolute(cli->state_dir, &out->state, err);
+    out->state = wb_strdup(cli->state_dir);
     if (rc == 0)
         rc = wb_mkdir_all(out->state, 0755, err);
     if (rc == 0 && realpath(out->state, real)) {

@@ -43,6 +43,7 @@ for i in $(seq "$pairs"); do
     c=$(now)
     run=$("$build/weighbridge" list --limit 1 --json --store "$tmp/store.git" |
         sed -nE 's/^ *"seconds": ([0-9.]+),?$/\1/p' | head -n 1)
+    [ -n "$run" ] || { echo "overhead: the run left no record" >&2; exit 1; }
     awk -v i="$i" -v h=$((b - a)) -v w=$((c - b)) -v r="$run" 'BEGIN {
         printf "pair %d: by hand %.2f s, one run %.2f s (adds %.2f s), whole command %.2f s (adds %.2f s)\n",
             i, h / 1e9, r, r - h / 1e9, w / 1e9, (w - h) / 1e9 }'
