@@ -50,8 +50,7 @@ static void fill_task(struct wb_worker *w, double rate_per_s)
         .seed = (int64_t)(wb_mix64(r->e->plan->seed, (uint64_t)r->round) >> 12),
         .connections = ph->connections,
         .threads = ph->threads,
-        /* Open loop: depth is only a cap on what is in flight; the program's own is wide enough. */
-        .depth = ph->load_only || ph->pace == WB_PACE_MAX ? ph->depth : 0,
+        .depth = ph->depth, /* 0 at a rate that names none: the program's own, wide enough */
         .get_percent = ph->get_percent,
         .keys = ph->keys,
         .rate_per_s = rate_per_s,

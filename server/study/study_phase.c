@@ -24,7 +24,8 @@ static const struct wb_field phase_fields[] = {
     {"connections", WB_F_INT, false, offsetof(struct raw_phase, connections), 1,
      WB_LOAD_CONNECTIONS_MAX, NULL, "of all load workers together"},
     {"depth", WB_F_INT, false, offsetof(struct raw_phase, depth), 1, WB_LOAD_DEPTH_MAX, NULL,
-     "most requests in flight on a connection"},
+     "most requests in flight on a connection; at a rate, what is due and must wait for one waits "
+     "in the client, and the wait is part of its response time"},
     {"threads", WB_F_INT, false, offsetof(struct raw_phase, threads), 1, WB_LOAD_THREADS_MAX, NULL,
      "threads of the load"},
     {"rate", WB_F_NODE, false, offsetof(struct raw_phase, rate), 0, 0, NULL,
@@ -242,7 +243,6 @@ static void read_measured(struct wb_phase *ph, const struct wb_node *n, const st
                           struct wb_problems *p)
 {
     static const char *const load_only[] = {"order", NULL}, *const open_only[] = {"arrivals", NULL};
-    static const char *const closed_only[] = {"depth", NULL};
 
     ph->get_percent = raw->op && strcmp(raw->op, "get") == 0 ? 100 : 0;
     if (raw->mix)
@@ -268,8 +268,6 @@ static void read_measured(struct wb_phase *ph, const struct wb_node *n, const st
     refuse_keys(n, load_only, "in a measured phase", p);
     if (ph->pace == WB_PACE_MAX && (!raw->rate || raw->rate->text))
         refuse_keys(n, open_only, "at rate: max, where every answer brings the next request", p);
-    if (ph->pace != WB_PACE_MAX)
-        refuse_keys(n, closed_only, "with a rate, where every request is sent when it is due", p);
 }
 
 static void check_name(const struct wb_setup *s, const struct wb_node *n, const char *name,
