@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -56,11 +57,33 @@ void wb_conn_init(struct wb_conn *c, const struct wb_load_job *job, size_t reque
     c->back_off_ns = BACK_OFF_FIRST;
 }
 
+void wb_conn_extend(struct wb_conn *c, const struct wb_protocol *p)
+{
+    uint32_t n = ring_size((int64_t)c->depth * 2);
+
+    if (p->control_max > 0) {
+        free(c->out);
+        c->out = wb_calloc(c->out_cap + p->control_max + WB_BUILD_SLACK, 1);
+    }
+    if (!p->streams)
+        return;
+    n = n > WB_STREAMS_MAX ? WB_STREAMS_MAX : n;
+    free(c->slots);
+    c->slots = wb_calloc(n, sizeof(*c->slots));
+    c->stream_at = wb_calloc(n, sizeof(*c->stream_at));
+    c->place_of = wb_calloc(n, sizeof(*c->place_of));
+    for (uint32_t i = 0; i < n; i++)
+        c->stream_at[i] = c->place_of[i] = (uint16_t)i;
+    c->mask = n - 1;
+}
+
 void wb_conn_release(struct wb_conn *c)
 {
     if (c->fd >= 0)
         (void)close(c->fd);
     free(c->slots);
+    free(c->stream_at);
+    free(c->place_of);
     free(c->out);
     free(c->proto);
     *c = (struct wb_conn){.fd = -1};
@@ -109,16 +132,37 @@ static ssize_t recv_now(int fd, void *data, size_t n)
     return syscall(SYS_recvfrom, fd, data, n, MSG_DONTWAIT, NULL, NULL);
 }
 
-static void connected(struct wb_worker *w, struct wb_conn *c)
+bool wb_conn_say(struct wb_worker *w, struct wb_conn *c, const void *data, size_t n)
+{
+    if (c->out_len + n > c->out_cap + w->protocol->control_max)
+        return false;
+    memcpy(c->out + c->out_len, data, n);
+    c->out_len += n;
+    wb_worker_mark_dirty(w, c);
+    return true;
+}
+
+void wb_conn_greeted(struct wb_worker *w, struct wb_conn *c)
 {
     c->state = WB_CONN_UP;
-    c->want_out = false;
     c->last_errno = 0;
     c->back_off_ns = BACK_OFF_FIRST;
-    w->protocol->reset(w->context, c->proto);
     wb_worker_update_ready(w, c);
     if (!w->open)
         wb_worker_refill(w, c);
+}
+
+static void connected(struct wb_worker *w, struct wb_conn *c)
+{
+    c->want_out = false;
+    c->heard = w->now;
+    w->protocol->reset(w->context, c->proto);
+    if (!w->protocol->greet) {
+        wb_conn_greeted(w, c);
+        return;
+    }
+    c->state = WB_CONN_GREETING;
+    w->protocol->greet(w->context, w, c);
 }
 
 void wb_conn_open(struct wb_worker *w, struct wb_conn *c)
@@ -157,6 +201,11 @@ void wb_conn_break(struct wb_worker *w, struct wb_conn *c, int first)
 {
     enum wb_reply class = (enum wb_reply)first;
 
+    if (c->state == WB_CONN_GREETING) {
+        c->out_len = c->out_sent = 0;
+        connect_failed(w, c, first == WB_REPLY_PROTOCOL ? EPROTO : ECONNRESET);
+        return;
+    }
     for (; c->head != c->tail; c->head++) {
         struct wb_slot *s = &c->slots[c->head & c->mask];
         if (s->flags & WB_SLOT_EXPIRED)
@@ -224,16 +273,17 @@ static void flush_loopback(struct wb_worker *w, struct wb_conn *c)
 
 static void flush(struct wb_worker *w, struct wb_conn *c)
 {
-    size_t n = c->out_len - c->out_sent;
     ssize_t sent;
 
     stamp(w, c);
+    if (w->protocol->seal)
+        w->protocol->seal(w->context, c);
     if (w->protocol->no_socket) {
         flush_loopback(w, c);
         return;
     }
     do {
-        sent = send_now(c->fd, c->out + c->out_sent, n);
+        sent = send_now(c->fd, c->out + c->out_sent, c->out_len - c->out_sent);
     } while (sent < 0 && errno == EINTR);
     w->cur->sends++;
     if (sent < 0 && errno != EAGAIN) {
@@ -273,7 +323,7 @@ static enum read_end receive_once(struct wb_worker *w, struct wb_conn *c)
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return READ_NOTHING;
-    wb_worker_clock(w);
+    c->heard = wb_worker_clock(w);
     w->cur->receives++;
     if (n <= 0) {
         wb_conn_break(w, c, WB_REPLY_CLOSED);
@@ -315,14 +365,45 @@ void wb_conn_event(struct wb_worker *w, struct wb_conn *c, uint32_t events)
         finish_connect(w, c);
         return;
     }
-    if (c->state != WB_CONN_UP)
+    if (c->state == WB_CONN_DOWN)
         return;
     if ((events & EPOLLOUT) && c->want_out) {
         c->want_out = false;
         wb_conn_flush(w, c);
     }
-    if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) && c->state == WB_CONN_UP)
+    if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) && c->state != WB_CONN_DOWN)
         receive(w, c, (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+}
+
+static void expire(struct wb_worker *w, struct wb_conn *c, struct wb_slot *s)
+{
+    wb_worker_failed(w, s, WB_REPLY_TIMEOUT, s->written + w->timeout_ns);
+    s->flags |= WB_SLOT_EXPIRED;
+    c->expired++;
+}
+
+static void scan_streams(struct wb_worker *w, struct wb_conn *c)
+{
+    bool silent = false, any = false;
+
+    /* What a stuck socket has kept waiting for so long counts as sent. */
+    if (c->stamped != c->tail && w->now - c->slots[c->stamped & c->mask].written > w->timeout_ns)
+        c->stamped = c->tail;
+    for (uint32_t k = c->head + c->expired; k != c->stamped; k++) {
+        struct wb_slot *s = &c->slots[k & c->mask];
+        if (w->now - s->written <= w->timeout_ns)
+            continue;
+        any = true;
+        silent |= c->heard < s->written;
+        wb_conn_swap(c, k & c->mask, (c->head + c->expired) & c->mask);
+        expire(w, c, &c->slots[(c->head + c->expired) & c->mask]);
+    }
+    if (c->expired > 0 && (silent || wb_conn_in_flight(c) == c->mask + 1)) {
+        wb_conn_break(w, c, WB_REPLY_CLOSED);
+        return;
+    }
+    if (any)
+        after_replies(w, c);
 }
 
 void wb_conn_scan(struct wb_worker *w, struct wb_conn *c)
@@ -332,18 +413,20 @@ void wb_conn_scan(struct wb_worker *w, struct wb_conn *c)
             wb_conn_open(w, c);
         return;
     }
-    if (c->state == WB_CONN_CONNECTING) {
+    if (c->state != WB_CONN_UP) {
         if (w->now >= c->deadline)
             connect_failed(w, c, ETIMEDOUT);
+        return;
+    }
+    if (c->stream_at) {
+        scan_streams(w, c);
         return;
     }
     while (c->expired < wb_conn_in_flight(c)) {
         struct wb_slot *s = &c->slots[(c->head + c->expired) & c->mask];
         if (w->now - s->written <= w->timeout_ns)
             break;
-        wb_worker_failed(w, s, WB_REPLY_TIMEOUT, s->written + w->timeout_ns);
-        s->flags |= WB_SLOT_EXPIRED;
-        c->expired++;
+        expire(w, c, s);
     }
     if (c->expired > 0 && c->expired == wb_conn_in_flight(c))
         wb_conn_break(w, c, WB_REPLY_CLOSED);

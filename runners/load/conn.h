@@ -7,6 +7,12 @@
  * Invariants: head <= head + expired <= tail, head <= stamped <= tail, tail - head <= depth. A
  * slot is expired when its time-out passed; it stays until its late reply comes or the connection
  * is closed. A connection with an expired slot takes no new operation.
+ *
+ * With streams replies come in any order: a slot keeps its stream number and is moved to the head
+ * when its reply comes, so that the picture above holds; between head + expired and stamped there
+ * is then no order. Numbers of expired slots are not used again before their late replies came;
+ * they do not count against the depth, and the connection goes on until the ring is full of them or
+ * the peer was silent for the whole time-out.
  */
 #ifndef WB_LOAD_CONN_H
 #define WB_LOAD_CONN_H
@@ -18,6 +24,7 @@
 #include "runners/load/job.h"
 #include "server/base/err.h"
 
+struct wb_protocol;
 struct wb_worker;
 
 enum wb_slot_flags {
@@ -34,7 +41,9 @@ struct wb_slot {
     uint32_t unused;
 };
 
-enum wb_conn_state { WB_CONN_DOWN, WB_CONN_CONNECTING, WB_CONN_UP };
+enum wb_conn_state { WB_CONN_DOWN, WB_CONN_CONNECTING, WB_CONN_GREETING, WB_CONN_UP };
+
+#define WB_STREAMS_MAX 16384 /* in flight on a connection with streams, expired ones included */
 
 struct wb_conn {
     int fd; /* -1 when down or without socket */
@@ -45,14 +54,17 @@ struct wb_conn {
     uint32_t head, stamped, tail, expired;
     uint32_t mask, depth;
     struct wb_slot *slots;
+    uint16_t *stream_at; /* with streams: number of each place of the ring, used or free */
+    uint16_t *place_of;  /* the other way round */
     char *out;
-    size_t out_len, out_sent, out_cap;
-    void *proto; /* the protocol's state */
+    size_t out_len, out_sent, out_cap; /* out_cap: for requests; control_max is behind */
+    void *proto;                       /* the protocol's state */
     struct wb_conn *next_ready, *prev_ready, *next_dirty;
     size_t target;
     unsigned way;               /* which address of the target is tried */
     int64_t retry_at, deadline; /* DOWN: next try; CONNECTING: until when */
     int64_t back_off_ns;
+    int64_t heard;  /* with streams: when bytes came last */
     int last_errno; /* of the last failed try */
 };
 
@@ -62,10 +74,72 @@ void wb_conn_init(struct wb_conn *c, const struct wb_load_job *job, size_t reque
                   size_t state_size);
 void wb_conn_release(struct wb_conn *c);
 
+/* Gives a fresh connection what its protocol needs beside the usual: a ring for streams, room for
+ * messages of its own. */
+void wb_conn_extend(struct wb_conn *c, const struct wb_protocol *p);
+
 static inline uint32_t wb_conn_in_flight(const struct wb_conn *c)
 {
     return c->tail - c->head;
 }
+
+/* How many operations more it may have in flight. */
+static inline uint32_t wb_conn_free(const struct wb_conn *c)
+{
+    uint32_t waiting = wb_conn_in_flight(c) - c->expired, places;
+
+    if (!c->stream_at)
+        return c->expired ? 0 : c->depth - waiting;
+    places = c->mask + 1 - wb_conn_in_flight(c);
+    return waiting >= c->depth ? 0 : c->depth - waiting < places ? c->depth - waiting : places;
+}
+
+/* The number of a slot in flight or about to be. */
+static inline uint16_t wb_conn_stream(const struct wb_conn *c, const struct wb_slot *s)
+{
+    return c->stream_at[s - c->slots];
+}
+
+static inline void wb_conn_swap(struct wb_conn *c, uint32_t a, uint32_t b)
+{
+    struct wb_slot slot = c->slots[a];
+    uint16_t stream = c->stream_at[a];
+
+    c->slots[a] = c->slots[b];
+    c->slots[b] = slot;
+    c->stream_at[a] = c->stream_at[b];
+    c->stream_at[b] = stream;
+    c->place_of[c->stream_at[a]] = (uint16_t)a;
+    c->place_of[stream] = (uint16_t)b;
+}
+
+/* Puts the sent operation with this number to the head, where wb_worker_expects finds it. False
+ * when there is none. */
+static inline bool wb_conn_find(struct wb_conn *c, uint32_t stream)
+{
+    uint32_t place, at, head = c->head & c->mask;
+
+    if (stream > c->mask)
+        return false;
+    place = c->place_of[stream];
+    at = (place - c->head) & c->mask;
+    if (at >= c->stamped - c->head)
+        return false;
+    if (at > c->expired && c->expired > 0) { /* the expired ones stay together */
+        uint32_t first = (c->head + c->expired) & c->mask;
+        wb_conn_swap(c, place, first);
+        place = first;
+    }
+    if (place != head)
+        wb_conn_swap(c, place, head);
+    return true;
+}
+
+/* Appends n bytes of the protocol's own to what is sent next; at most control_max in all at a
+ * time. False when there is no room. */
+bool wb_conn_say(struct wb_worker *w, struct wb_conn *c, const void *data, size_t n);
+/* The dialogue that greet began has come to a good end. */
+void wb_conn_greeted(struct wb_worker *w, struct wb_conn *c);
 
 /* Starts connecting (without waiting). A try that fails at once leaves it DOWN with retry_at. */
 void wb_conn_open(struct wb_worker *w, struct wb_conn *c);

@@ -121,15 +121,16 @@ static void refill_rows(struct wb_worker *w, struct wb_conn *c)
 static void refill_run(struct wb_worker *w, struct wb_conn *c)
 {
     const struct wb_load_plan *plan = w->plan;
-    char *(*build)(const void *, uint8_t, uint64_t, char *) = w->protocol->build;
+    char *(*build)(const void *, struct wb_conn *, const struct wb_slot *, uint64_t, char *) =
+        w->protocol->build;
     bool measured = w->now >= w->warm_end;
     uint8_t phase = measured ? WB_PHASE_MEASURE : WB_PHASE_WARM_UP;
     struct wb_phase_stats *ph = &w->cur->phase[phase];
     char *out = c->out + c->out_len, *last = c->out + c->out_cap - w->request_max;
-    uint32_t n = c->depth - wb_conn_in_flight(c), first = c->tail;
+    uint32_t n = wb_conn_free(c), first = c->tail;
     uint64_t index = w->next;
 
-    if (w->over || w->now >= w->end || w->now < w->start || c->state != WB_CONN_UP || c->expired)
+    if (w->over || w->now >= w->end || w->now < w->start || c->state != WB_CONN_UP)
         return;
     if (measured && w->quota < n)
         n = (uint32_t)w->quota;
@@ -144,7 +145,7 @@ static void refill_run(struct wb_worker *w, struct wb_conn *c)
                               .flags = wb_issue_verify_flag(w, op, index)};
         ph->verified += s->flags & WB_SLOT_VERIFY;
         ph->op[op].issued++;
-        out = build(w->context, op, wb_keys_at(&plan->data.keys, index), out);
+        out = build(w->context, c, s, wb_keys_at(&plan->data.keys, index), out);
         c->tail++;
     }
     n = c->tail - first;
@@ -336,6 +337,14 @@ void wb_worker_censor(struct wb_worker *w)
         for (uint32_t k = c->head + c->expired; k != c->tail; k++) {
             censor(w, &c->slots[k & c->mask], w->now);
             w->live--;
+            if (c->stream_at) { /* its number is not free before its reply came */
+                c->slots[k & c->mask].flags |= WB_SLOT_EXPIRED;
+            }
+        }
+        if (c->stream_at) {
+            c->stamped = c->tail;
+            c->expired = wb_conn_in_flight(c);
+            continue;
         }
         c->tail = c->head + c->expired;
         if (c->stamped - c->head > c->tail - c->head)

@@ -11,7 +11,7 @@
 
 static inline bool wb_issue_has_room(const struct wb_worker *w, const struct wb_conn *c)
 {
-    return c->state == WB_CONN_UP && c->expired == 0 && wb_conn_in_flight(c) < c->depth &&
+    return c->state == WB_CONN_UP && wb_conn_free(c) > 0 &&
            c->out_len + w->request_max <= c->out_cap;
 }
 
@@ -25,7 +25,7 @@ static inline void wb_issue_put(struct wb_worker *w, struct wb_conn *c, struct w
 {
     s->written = w->now;
     c->out_len =
-        (size_t)(w->protocol->build(w->context, s->op, wb_worker_key(w, s), c->out + c->out_len) -
+        (size_t)(w->protocol->build(w->context, c, s, wb_worker_key(w, s), c->out + c->out_len) -
                  c->out);
     c->tail++;
     w->live++;

@@ -12,16 +12,20 @@
 
 #include "runners/load/keys.h"
 #include "runners/load/values.h"
+#include "server/base/cancel.h"
 #include "server/base/err.h"
 
 /* Bytes behind a request that may be scribbled on: copies can have a fixed size. */
 #define WB_BUILD_SLACK 64
 
 struct wb_conn;
+struct wb_slot;
+struct wb_target;
 struct wb_worker;
 
 /* What the run writes and reads; outlives the protocol's context. */
 struct wb_load_data {
+    const struct wb_load_job *job; /* checked */
     struct wb_keys keys;
     struct wb_values values;
 };
@@ -31,23 +35,46 @@ struct wb_protocol {
     const char *summary;
     uint16_t port;             /* when an address has none */
     bool no_socket;            /* what is written comes straight back to feed */
+    bool streams;              /* requests carry a number and are answered in any order */
     const char *const *ops;    /* names of its operations, NULL-ended, at most WB_LOAD_OPS_MAX */
     uint8_t write_op, read_op; /* which of them writes and reads one row */
-    size_t conn_size;          /* bytes of state per connection */
+    size_t conn_size;          /* bytes of state per connection, zeroed once */
+    size_t control_max;        /* room for messages of its own beside requests, per connection */
 
     /* Once per run, before any connection. May allocate, may not block on a network. */
     int (*setup)(const struct wb_load_data *data, void **context, struct wb_err *err);
     void (*end)(void *context); /* once; NULL is fine */
+    /* Optional. Once after setup, before any connection of a worker: may talk to the servers with
+     * sockets of its own and add addresses to the target or drop them. Ends early with WB_CANCELLED
+     * when the token is set. */
+    int (*prepare)(void *context, struct wb_target *target, const struct wb_cancel *cancel,
+                   struct wb_err *err);
+    /* Optional: which address of the target has a key, for operation `index` of the stream; a pure
+     * function. Asked only when routed() says so after prepare. */
+    bool (*routed)(const void *context);
+    uint32_t (*route)(const void *context, uint64_t key, uint64_t index);
     /* Most bytes one request can take. */
     size_t (*request_max)(const void *context);
     /* A connection was made (again): forget half-read replies. */
     void (*reset)(void *context, void *conn_state);
-    /* Hot. Writes one request at out, returns its end. There is room for request_max bytes and
-     * WB_BUILD_SLACK more that may be overwritten. Cannot fail, does not allocate. */
-    char *(*build)(const void *context, uint8_t op, uint64_t key, char *out);
+    /* Optional: before conn_state is freed. */
+    void (*conn_end)(void *conn_state);
+    /* Optional, after reset: begins a dialogue with wb_conn_say. The connection takes operations
+     * from the moment feed calls wb_conn_greeted; feed returns -1 when the peer refuses, after
+     * wb_worker_refused with the reason. */
+    void (*greet)(void *context, struct wb_worker *w, struct wb_conn *c);
+    /* Hot. Writes one request at out, which lies behind what c->out has so far, and returns its
+     * end. s is its slot (operation, index, flags; wb_conn_stream). There is room for request_max
+     * bytes and WB_BUILD_SLACK more that may be overwritten. Cannot fail, does not allocate. */
+    char *(*build)(const void *context, struct wb_conn *c, const struct wb_slot *s, uint64_t key,
+                   char *out);
+    /* Optional, hot: c->out is about to be sent. May change what build wrote since the last call,
+     * within the room that it was given. */
+    void (*seal)(const void *context, struct wb_conn *c);
     /* Hot. Takes n received bytes, calls wb_worker_reply once per reply in the order of the
-     * requests. Keeps what it needs of a cut reply in its state; data is not valid afterwards.
-     * Returns 0, or -1 when the peer broke the protocol (the connection is then closed). */
+     * requests; with streams after wb_conn_find, which puts the request in front. Keeps what it
+     * needs of a cut reply in its state; data is not valid afterwards. Returns 0, or -1 when the
+     * peer broke the protocol (the connection is then closed). */
     int (*feed)(void *context, struct wb_worker *w, struct wb_conn *c, const char *data, size_t n);
 };
 

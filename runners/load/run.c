@@ -42,12 +42,13 @@ struct control {
 };
 
 /* Every thread meets keys of all addresses, so it needs a connection to each of them. */
-static int check_split(const struct wb_load_job *job, const struct wb_target *target,
-                       struct wb_err *err)
+static int check_split(const struct wb_load_plan *p, struct wb_err *err)
 {
+    const struct wb_load_job *job = p->job;
+    const struct wb_target *target = &p->target;
     long long need = (long long)target->n * (long long)job->threads;
 
-    if (job->split == WB_LOAD_SPLIT_NONE || target->n < 2 || job->connections >= need)
+    if (!wb_shards_wanted(p) || job->connections >= need)
         return 0;
     return wb_fail(err, WB_INVALID,
                    "connections: %lld are too few to split the keys over %zu addresses with %lld "
@@ -68,10 +69,7 @@ static int plan_setup(struct control *c, struct wb_err *err)
     if (rc < 0)
         return rc;
     proto = p->target.protocol;
-    p->job = job;
-    rc = check_split(job, &p->target, err);
-    if (rc < 0)
-        return rc;
+    p->job = p->data.job = job;
     rc = wb_mix_init(&p->mix, job, proto->ops, err);
     if (rc < 0)
         return rc;
@@ -90,7 +88,10 @@ static int plan_setup(struct control *c, struct wb_err *err)
     p->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (p->news_fd < 0)
         return wb_fail_sys(err, errno, "making an eventfd");
-    return proto->setup(&p->data, &p->context, err);
+    rc = proto->setup(&p->data, &p->context, err);
+    if (rc == 0 && proto->prepare)
+        rc = proto->prepare(p->context, &p->target, c->cancel, err);
+    return rc < 0 ? rc : check_split(p, err);
 }
 
 static int start_workers(struct control *c, struct wb_err *err)
@@ -308,6 +309,7 @@ static int run_stage(struct control *c, enum wb_stage stage, int64_t hang_at)
 static int connect_all(struct control *c)
 {
     const struct wb_conn *bad = NULL;
+    const char *refusal = NULL;
     int64_t up = 0;
 
     c->stage_start = wb_now_ns(NULL);
@@ -320,6 +322,8 @@ static int connect_all(struct control *c)
             if (conn->state != WB_CONN_UP && (!bad || conn->last_errno))
                 bad = conn;
         }
+        if (c->worker[i].refusal[0])
+            refusal = c->worker[i].refusal;
     }
     if (bad && !c->stopped) {
         struct wb_err err = WB_ERR_INIT;
@@ -327,9 +331,10 @@ static int connect_all(struct control *c)
         (void)wb_fail_sys(&err, bad->last_errno ? bad->last_errno : ETIMEDOUT, "connecting to %s",
                           c->plan.target.addr[bad->target].name);
         c->out->end = WB_LOAD_NO_CONNECTION;
-        c->out->end_text = wb_strf("%s (%lld of %lld connections were made)",
-                                   wb_err_text(&err, text, sizeof(text)), (long long)up,
-                                   (long long)c->job->connections);
+        c->out->end_text =
+            wb_strf("%s%s%s (%lld of %lld connections were made)",
+                    wb_err_text(&err, text, sizeof(text)), refusal ? ": " : "",
+                    refusal ? refusal : "", (long long)up, (long long)c->job->connections);
         return -1;
     }
     return 0;

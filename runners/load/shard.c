@@ -20,8 +20,10 @@ uint32_t wb_slot_of(const struct wb_keys *keys, uint64_t key)
     return wb_crc16(keys->crc, digits, keys->digits) % WB_SLOTS;
 }
 
-uint32_t wb_shard_of_key(const struct wb_worker *w, uint64_t key)
+uint32_t wb_shard_of_key(const struct wb_worker *w, uint64_t key, uint64_t index)
 {
+    if (w->protocol->route)
+        return w->protocol->route(w->context, key, index);
     if (w->plan->job->split == WB_LOAD_SPLIT_SLOTS)
         return wb_shard_of_slot(wb_slot_of(&w->plan->data.keys, key), w->nshards);
     return wb_shard_of(key, w->nshards);
@@ -32,11 +34,20 @@ static uint32_t waiting(const struct wb_shard *sh)
     return sh->tail - sh->head;
 }
 
+bool wb_shards_wanted(const struct wb_load_plan *p)
+{
+    const struct wb_protocol *proto = p->target.protocol;
+
+    if (p->target.n < 2)
+        return false;
+    return proto->route ? proto->routed(p->context) : p->job->split != WB_LOAD_SPLIT_NONE;
+}
+
 void wb_shards_init(struct wb_worker *w)
 {
     const struct wb_load_plan *p = w->plan;
 
-    if (p->job->split == WB_LOAD_SPLIT_NONE || p->target.n < 2)
+    if (!wb_shards_wanted(p))
         return;
     w->nshards = (uint32_t)p->target.n;
     w->shard = wb_calloc(w->nshards, sizeof(*w->shard));
@@ -128,7 +139,7 @@ bool wb_shards_take_waiting(struct wb_worker *w, struct wb_waiting *out)
 static bool next_retry(struct wb_worker *w, uint32_t t, struct wb_slot *s)
 {
     for (size_t i = 0; i < w->nretry && w->retry[i].not_before <= w->now; i++) {
-        if (wb_shard_of_key(w, w->retry[i].key) != t)
+        if (wb_shard_of_key(w, w->retry[i].key, w->retry[i].key) != t)
             continue;
         s->index = w->retry[i].key;
         s->attempt = w->retry[i].attempt;
@@ -145,7 +156,7 @@ static bool next_row(struct wb_worker *w, uint32_t t, struct wb_slot *s)
 
     s->phase = WB_PHASE_LOAD;
     s->op = w->protocol->write_op;
-    while (sh->next < w->limit && wb_shard_of_key(w, sh->next) != t)
+    while (sh->next < w->limit && wb_shard_of_key(w, sh->next, sh->next) != t)
         sh->next++;
     if (sh->next >= w->limit)
         return next_retry(w, t, s);
@@ -161,7 +172,7 @@ static bool next_of_sample(struct wb_worker *w, uint32_t t, struct wb_slot *s)
         uint64_t key = wb_issue_sample_key(w->plan, sh->next);
 
         sh->next += w->step;
-        if (wb_shard_of_key(w, key) != t)
+        if (wb_shard_of_key(w, key, key) != t)
             continue;
         s->phase = WB_PHASE_CHECK;
         s->op = w->protocol->read_op;
@@ -176,7 +187,7 @@ static bool next_of_sample(struct wb_worker *w, uint32_t t, struct wb_slot *s)
 
 static uint32_t shard_of_op(const struct wb_worker *w, uint64_t k)
 {
-    return wb_shard_of_key(w, wb_keys_at(&w->plan->data.keys, k));
+    return wb_shard_of_key(w, wb_keys_at(&w->plan->data.keys, k), k);
 }
 
 /* Draws from the stream until there is an operation for instance t; false when it would have to

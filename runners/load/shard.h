@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 struct wb_conn;
+struct wb_load_plan;
 struct wb_keys;
 struct wb_worker;
 
@@ -53,8 +54,11 @@ static inline uint32_t wb_shard_of_slot(uint32_t slot, uint32_t n)
 {
     return slot * n / WB_SLOTS;
 }
-/* Which of the worker's instances has a key. */
-uint32_t wb_shard_of_key(const struct wb_worker *w, uint64_t key);
+/* Which of the worker's instances has a key, for the operation of this index where several do. */
+uint32_t wb_shard_of_key(const struct wb_worker *w, uint64_t key, uint64_t index);
+
+/* Whether operations are sent by their keys. */
+bool wb_shards_wanted(const struct wb_load_plan *p);
 
 /* Makes the worker's shards; nothing without a split. */
 void wb_shards_init(struct wb_worker *w);

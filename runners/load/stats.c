@@ -14,6 +14,16 @@ const char *wb_reply_name(enum wb_reply r)
         [WB_REPLY_PROTOCOL] = "protocol",
         [WB_REPLY_SERVER] = "server",
         [WB_REPLY_MISMATCH] = "mismatch",
+        [WB_REPLY_OVERLOADED] = "overloaded",
+        [WB_REPLY_UNAVAILABLE] = "unavailable",
+        [WB_REPLY_READ_TIMEOUT] = "read-timeout",
+        [WB_REPLY_WRITE_TIMEOUT] = "write-timeout",
+        [WB_REPLY_READ_FAILURE] = "read-failure",
+        [WB_REPLY_WRITE_FAILURE] = "write-failure",
+        [WB_REPLY_BOOTSTRAPPING] = "bootstrapping",
+        [WB_REPLY_UNPREPARED] = "unprepared",
+        [WB_REPLY_UNAUTHORIZED] = "unauthorized",
+        [WB_REPLY_INVALID] = "invalid",
     };
     return (unsigned)r < WB_REPLIES ? names[r] : "unknown";
 }

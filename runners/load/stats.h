@@ -29,6 +29,17 @@ enum wb_reply {
     WB_REPLY_PROTOCOL, /* not what the protocol allows */
     WB_REPLY_SERVER,   /* the server said error */
     WB_REPLY_MISMATCH, /* another value than was written */
+    /* Kinds of errors that servers tell apart. */
+    WB_REPLY_OVERLOADED,
+    WB_REPLY_UNAVAILABLE,  /* too few replicas are alive */
+    WB_REPLY_READ_TIMEOUT, /* replicas did not answer the server in time */
+    WB_REPLY_WRITE_TIMEOUT,
+    WB_REPLY_READ_FAILURE, /* replicas answered with errors */
+    WB_REPLY_WRITE_FAILURE,
+    WB_REPLY_BOOTSTRAPPING,
+    WB_REPLY_UNPREPARED,
+    WB_REPLY_UNAUTHORIZED,
+    WB_REPLY_INVALID, /* the server does not take the request */
     WB_REPLIES
 };
 const char *wb_reply_name(enum wb_reply r); /* "timeout", ... */

@@ -47,6 +47,13 @@ void wb_worker_error_text(struct wb_worker *w, const char *text, size_t n)
     }
 }
 
+void wb_worker_refused(struct wb_worker *w, const char *text, size_t n)
+{
+    n = n < sizeof(w->refusal) ? n : sizeof(w->refusal) - 1;
+    memcpy(w->refusal, text, n);
+    w->refusal[n] = 0;
+}
+
 static void tell(int fd)
 {
     uint64_t one = 1;
@@ -211,7 +218,7 @@ static bool connected(struct wb_worker *w)
 
     for (size_t i = 0; i < w->nconns; i++) {
         up += w->conns[i].state == WB_CONN_UP;
-        trying += w->conns[i].state == WB_CONN_CONNECTING;
+        trying += w->conns[i].state != WB_CONN_UP && w->conns[i].state != WB_CONN_DOWN;
     }
     return up == w->nconns || w->stopped || w->now - w->start >= CONNECT_ALL ||
            (up + trying == 0 && w->now - w->start >= CONNECT_REFUSED);
@@ -306,7 +313,7 @@ static void flush_dirty(struct wb_worker *w)
     for (; c; c = next) {
         next = c->next_dirty;
         c->dirty = false;
-        if (!c->want_out && c->state == WB_CONN_UP)
+        if (!c->want_out && (c->state == WB_CONN_UP || c->state == WB_CONN_GREETING))
             wb_conn_flush(w, c);
     }
 }
@@ -415,6 +422,7 @@ static void make_connections(struct wb_worker *w)
     for (size_t i = 0; i < w->nconns; i++) {
         wb_conn_init(&w->conns[i], job, w->request_max, w->protocol->conn_size);
         w->conns[i].target = (from + i) % w->plan->target.n;
+        wb_conn_extend(&w->conns[i], w->protocol);
     }
 }
 
@@ -498,8 +506,11 @@ void wb_worker_end(struct wb_worker *w)
         wb_worker_begin(w, WB_STAGE_QUIT);
         pthread_join(w->thread, NULL);
     }
-    for (size_t i = 0; i < w->nconns; i++)
+    for (size_t i = 0; i < w->nconns; i++) {
+        if (w->protocol->conn_end)
+            w->protocol->conn_end(w->conns[i].proto);
         wb_conn_release(&w->conns[i]);
+    }
     free(w->conns);
     wb_shards_release(w);
     free(w->rbuf);

@@ -122,6 +122,7 @@ struct wb_worker {
     uint64_t mark;
     int64_t last_up; /* when a connection was up */
     struct wb_error_sample sample[WB_ERROR_SAMPLES];
+    char refusal[WB_ERR_TEXT_MAX]; /* what a peer said last when it refused a connection */
 
     int index; /* among the threads of this process */
     int epfd, wake_fd;
@@ -176,6 +177,8 @@ void wb_worker_failed(struct wb_worker *w, struct wb_slot *s, enum wb_reply clas
 void wb_worker_reply_slow(struct wb_worker *w, struct wb_conn *c, enum wb_reply reply);
 /* Keeps what a server said with an error. */
 void wb_worker_error_text(struct wb_worker *w, const char *text, size_t n);
+/* Keeps why a peer refused a connection. */
+void wb_worker_refused(struct wb_worker *w, const char *text, size_t n);
 
 static inline uint64_t wb_worker_key(const struct wb_worker *w, const struct wb_slot *s)
 {

@@ -32,10 +32,12 @@ static void reset(void *context, void *conn_state)
     (void)conn_state;
 }
 
-static char *build(const void *context, uint8_t op, uint64_t key, char *out)
+static char *build(const void *context, struct wb_conn *c, const struct wb_slot *s, uint64_t key,
+                   char *out)
 {
     (void)context;
-    *out = (char)(op + (key & 0x40));
+    (void)c;
+    *out = (char)(s->op + (key & 0x40));
     return out + 1;
 }
 

@@ -103,12 +103,14 @@ static inline void copy_head(char *out, const char *from, size_t n)
         memcpy(out, from, n);
 }
 
-static char *build(const void *context, uint8_t op, uint64_t key, char *out)
+static char *build(const void *context, struct wb_conn *c, const struct wb_slot *s, uint64_t key,
+                   char *out)
 {
     const struct resp *r = context;
     const struct wb_load_data *d = r->data;
 
-    if (op == OP_GET) {
+    (void)c;
+    if (s->op == OP_GET) {
         copy_head(out, r->get, r->get_len);
         wb_keys_digits(&d->keys, key, out + r->get_key_end);
         return out + r->get_len;

@@ -264,14 +264,15 @@ static void test_late(void **state)
 static void test_requests(void **state)
 {
     struct rig r;
+    const struct wb_slot get = {.op = 0}, set = {.op = 1};
     char out[256], scratch[WB_VALUE_SMALL + 8], *stop;
 
     (void)state;
     rig_up(&r);
-    stop = wb_protocol_resp.build(r.w.context, 0, 42, out);
+    stop = wb_protocol_resp.build(r.w.context, &r.c, &get, 42, out);
     assert_int_equal(stop - out, 36);
     assert_memory_equal(out, "*2\r\n$3\r\nGET\r\n$16\r\nk000000000000042\r\n", 36);
-    stop = wb_protocol_resp.build(r.w.context, 1, 42, out);
+    stop = wb_protocol_resp.build(r.w.context, &r.c, &set, 42, out);
     assert_true((size_t)(stop - out) == wb_protocol_resp.request_max(r.w.context));
     assert_memory_equal(out, "*3\r\n$3\r\nSET\r\n$16\r\nk000000000000042\r\n$10\r\n", 41);
     assert_memory_equal(stop - 12, wb_values_expect(&r.plan.data.values, 42, scratch), VALUE);

@@ -107,7 +107,7 @@ static uint64_t answer(struct wb_worker *w, struct wb_conn *c)
     uint64_t index = s->index;
 
     assert_true(wb_conn_in_flight(c) > 0);
-    if (wb_shard_of_key(w, wb_worker_key(w, s)) != c->target)
+    if (wb_shard_of_key(w, wb_worker_key(w, s), s->index) != c->target)
         fail_msg("key %llu is not of instance %zu", (unsigned long long)wb_worker_key(w, s),
                  c->target);
     c->stamped = c->tail;
