@@ -172,15 +172,17 @@ void wb_worker_refill(struct wb_worker *w, struct wb_conn *c)
         wb_worker_mark_dirty(w, c);
 }
 
-static double budget_rate(const struct wb_worker *w)
+double wb_issue_budget_rate(const struct wb_worker *w)
 {
-    return w->plan->job->catch_up_times * w->plan->schedule.rate_per_s / w->stride;
+    return w->plan->job->catch_up_times *
+           wb_schedule_rate(&w->plan->schedule, w->now > w->start ? w->now - w->start : 0) /
+           w->stride;
 }
 
 /* Takes one from the catch-up budget; an arrival that is on time may always go. */
 bool wb_issue_take_budget(struct wb_worker *w, int64_t at)
 {
-    double per_s = budget_rate(w), most = per_s * BUDGET_S;
+    double per_s = wb_issue_budget_rate(w), most = per_s * BUDGET_S;
 
     w->budget += (double)(w->now - w->budget_at) / 1e9 * per_s;
     w->budget_at = w->now;

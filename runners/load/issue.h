@@ -51,6 +51,8 @@ static inline uint8_t wb_issue_arrival_phase(const struct wb_worker *w, int64_t 
 
 /* Which key the i-th of the sample is: one in each equal piece of the key space. */
 uint64_t wb_issue_sample_key(const struct wb_load_plan *p, uint64_t i);
+/* Operations per second that this thread may issue when it catches up. */
+double wb_issue_budget_rate(const struct wb_worker *w);
 /* Takes one from the catch-up budget; an arrival that is on time may always go. */
 bool wb_issue_take_budget(struct wb_worker *w, int64_t at);
 

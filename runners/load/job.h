@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runners/load/schedule.h"
 #include "server/base/json.h"
 
 enum wb_load_model { WB_LOAD_CLOSED, WB_LOAD_OPEN };
@@ -39,7 +40,8 @@ struct wb_load_job {
     int64_t seed;
     int64_t keys, key_bytes, value_bytes;
     char *key_choice_text, *mix_text, *arrivals_text, *catch_up_text, *content_text, *model_text;
-    double rate_per_s; /* open loop; total over all parts */
+    char *rate_text; /* "20k/s", "1k,5k/s" (steps), "1k..20k/s" (ramp); NULL: rate_per_s as it is */
+    double rate_per_s; /* open loop; total over all parts; of a profile the mean over the window */
     int64_t timeout_ns, warm_up_ns, for_ns, interval_ns;
     int64_t gather_ns; /* open loop: arrivals of this time may be sent together; 0: none */
     int64_t ops;       /* measured operations in all instead of a time; 0: by time */
@@ -51,6 +53,9 @@ struct wb_load_job {
     bool quiet;
 
     /* Derived by wb_load_job_check. */
+    struct wb_rate_segment segment[WB_RATE_SEGMENTS_MAX];
+    int nsegments; /* 0: one rate */
+    bool rate_derived;
     enum wb_load_model model;
     enum wb_load_arrivals arrivals;
     enum wb_load_catch_up catch_up;

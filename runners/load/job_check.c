@@ -15,6 +15,8 @@
 #include "server/base/units.h"
 
 #define MEMORY_MAX (4LL << 30)
+#define RATE_LEAST 1e-6 /* per second */
+#define RATE_MOST 1e6
 
 /* Index of text among NULL-ended words; *def when text is NULL. */
 static int find_word(const char *what, const char *text, const char *const *words, int def,
@@ -39,14 +41,71 @@ static int find_word(const char *what, const char *text, const char *const *word
     return -WB_INVALID;
 }
 
+static int rate_of(const char *text, double *out, struct wb_err *err)
+{
+    int rc = wb_parse_rate(text, out, err);
+
+    if (rc == 0 && !(*out >= RATE_LEAST && *out <= RATE_MOST))
+        rc = wb_fail(err, WB_INVALID, "'%s' is not from 1 per 1000000s to 1M/s", text);
+    return rc < 0 ? wb_wrap(err, "rate") : 0;
+}
+
+/* "20k/s", or "1k..20k/s". */
+static int read_segment(const char *text, struct wb_rate_segment *out, struct wb_err *err)
+{
+    const char *dots = strstr(text, "..");
+    WB_AUTO_FREE char *from = dots ? wb_strndup(text, (size_t)(dots - text)) : wb_strdup(text);
+    int rc = rate_of(from, &out->from_per_s, err);
+
+    out->to_per_s = out->from_per_s;
+    return rc == 0 && dots ? rate_of(dots + 2, &out->to_per_s, err) : rc;
+}
+
+/* The text of a rate: one rate, or segments of equal length over the window. */
+static int check_rate(struct wb_load_job *job, struct wb_err *err)
+{
+    double sum = 0;
+    int n = 0;
+
+    if (!job->rate_text)
+        return 0;
+    if (job->rate_per_s > 0 && !job->rate_derived)
+        return wb_fail(err, WB_INVALID, "rate and rate_per_s are both given: one says the rate");
+    for (const char *s = job->rate_text;; s++) {
+        size_t len = strcspn(s, ",");
+        WB_AUTO_FREE char *one = wb_strndup(s, len);
+        int rc;
+        if (n == WB_RATE_SEGMENTS_MAX)
+            return wb_fail(err, WB_LIMIT, "rate: more than %d segments", WB_RATE_SEGMENTS_MAX);
+        rc = read_segment(one, &job->segment[n], err);
+        if (rc < 0)
+            return rc;
+        sum += (job->segment[n].from_per_s + job->segment[n].to_per_s) / 2;
+        n++;
+        s += len;
+        if (!*s)
+            break;
+    }
+    job->nsegments = n > 1 || job->segment[0].from_per_s != job->segment[0].to_per_s ? n : 0;
+    job->rate_per_s = job->nsegments ? sum / n : job->segment[0].from_per_s;
+    job->rate_derived = true;
+    if (job->nsegments && job->ops > 0)
+        return wb_fail(err, WB_INVALID,
+                       "rate: steps and ramps share the time of the window among them: give for "
+                       "instead of ops");
+    return 0;
+}
+
 static int check_model(struct wb_load_job *job, struct wb_err *err)
 {
     static const char *const models[] = {"closed", "open", NULL};
     static const char *const laws[] = {"constant", "poisson", NULL};
     static const char *const policies[] = {"immediate", "capped:N", "drop", NULL};
     const char *catch_up = job->catch_up_text;
-    int model = 0, law = 0, policy = 0, rc;
+    int model = 0, law = 0, policy = 0, rc = check_rate(job, err);
 
+    if (rc < 0)
+        return rc;
     rc = find_word("model", job->model_text, models, job->rate_per_s > 0, &model, err);
     if (rc < 0)
         return rc;
@@ -70,8 +129,9 @@ static int check_model(struct wb_load_job *job, struct wb_err *err)
     job->catch_up = (enum wb_load_catch_up)policy;
     if (job->model == WB_LOAD_OPEN && !(job->rate_per_s > 0))
         return wb_fail(err, WB_INVALID, "open loop needs a rate (rate_per_s, --rate)");
-    if (job->model == WB_LOAD_OPEN && !(job->rate_per_s >= 0.001 && job->rate_per_s <= 1e8))
-        return wb_fail(err, WB_INVALID, "rate: %g/s is not from 0.001/s to 100M/s",
+    if (job->model == WB_LOAD_OPEN &&
+        !(job->rate_per_s >= RATE_LEAST && job->rate_per_s <= RATE_MOST))
+        return wb_fail(err, WB_INVALID, "rate: %g/s is not from 1 per 1000000s to 1M/s",
                        job->rate_per_s);
     if (job->depth == 0)
         job->depth = job->model == WB_LOAD_OPEN ? WB_LOAD_OPEN_DEPTH : 1;
@@ -277,6 +337,7 @@ wb_json *wb_load_job_json(const struct wb_load_job *job)
     wb_json_set_int(j, "value_bytes", job->value_bytes);
     wb_json_set_str(j, "value_content", or_text(job->content_text, "random"));
     wb_json_set(j, "mix", mix);
+    wb_json_set_str(j, "rate", open ? job->rate_text : NULL);
     wb_json_set(j, "rate_per_s", open ? wb_json_real(job->rate_per_s) : wb_json_null());
     wb_json_set_str(j, "arrivals", open ? or_text(job->arrivals_text, "constant") : NULL);
     wb_json_set_str(j, "catch_up", open ? or_text(job->catch_up_text, "immediate") : NULL);

@@ -135,12 +135,11 @@ static void ndjson_line(struct wb_load_live *l, const struct wb_load_interval *i
     struct wb_phase_sum sum = sum_all(i->stats);
     struct wb_buf line = WB_BUF_INIT(LINE_MAX_BYTES);
     wb_json *o = wb_json_object();
-    bool open = l->job->model == WB_LOAD_OPEN && strcmp(i->phase, "load") != 0;
 
     wb_json_set_real(o, "t", (double)i->since_start / 1e9);
     wb_json_set_real(o, "seconds", (double)i->length / 1e9);
     wb_json_set(o, "offered",
-                open ? wb_json_real(l->job->rate_per_s / (double)l->job->parts) : wb_json_null());
+                i->offered_per_s > 0 ? wb_json_real(i->offered_per_s) : wb_json_null());
     wb_json_set_int(o, "scheduled", (int64_t)i->scheduled);
     wb_json_set_int(o, "ok", (int64_t)sum.ok);
     wb_json_set_int(o, "failed", (int64_t)sum.failed);

@@ -92,9 +92,19 @@ static wb_json *operations(const struct wb_load_outcome *o, enum wb_load_phase p
     return ops;
 }
 
+static wb_json *time_text(int64_t unix_ms)
+{
+    struct wb_buf b = WB_BUF_INIT(64);
+    wb_json *s;
+
+    wb_format_time(unix_ms, &b);
+    s = wb_json_str(wb_buf_str(&b));
+    wb_buf_release(&b);
+    return s;
+}
+
 static void set_window(wb_json *r, const struct wb_load_outcome *o)
 {
-    struct wb_buf start = WB_BUF_INIT(64);
     wb_json *w;
 
     if (!o->measured || o->window_ns <= 0) {
@@ -102,17 +112,38 @@ static void set_window(wb_json *r, const struct wb_load_outcome *o)
                            o->job->load_only ? "only data was loaded" : "ended before the window");
         return;
     }
-    wb_format_time(o->window_unix_ms, &start);
     w = wb_json_object();
-    wb_json_set_str(w, "start", wb_buf_str(&start));
+    wb_json_set(w, "start", time_text(o->window_unix_ms));
     wb_json_set_real(w, "seconds", (double)o->window_ns / 1e9);
     wb_json_set(r, "window", w);
-    wb_buf_release(&start);
+}
+
+/* When the schedule was to start and when it did, for the skew between several processes. */
+static void set_start(wb_json *r, const struct wb_load_outcome *o)
+{
+    wb_json *s;
+
+    if (o->start_unix_ms == 0) {
+        wb_json_set_reason(r, "start", "the schedule did not begin");
+        return;
+    }
+    s = wb_json_object();
+    wb_json_set(s, "began", time_text(o->start_unix_ms));
+    if (o->start_planned_unix_ms != 0) {
+        wb_json_set(s, "planned", time_text(o->start_planned_unix_ms));
+        wb_json_set_int(s, "skew_ms", o->start_unix_ms - o->start_planned_unix_ms);
+    } else {
+        wb_json_set_reason(s, "planned", "no common start was asked for");
+        wb_json_set_reason(s, "skew_ms", "no common start was asked for");
+    }
+    wb_json_set(r, "start", s);
 }
 
 static void set_rates(wb_json *r, const struct wb_load_outcome *o)
 {
-    if (o->job->model == WB_LOAD_OPEN)
+    if (o->job->model == WB_LOAD_OPEN && o->job->nsegments > 0 && o->window_ns > 0)
+        wb_json_set_real(r, "offered_per_s", (double)o->scheduled * 1e9 / (double)o->window_ns);
+    else if (o->job->model == WB_LOAD_OPEN)
         wb_json_set_real(r, "offered_per_s", o->job->rate_per_s / (double)o->job->parts);
     else
         wb_json_set_reason(r, "offered_per_s", "closed loop");
@@ -217,6 +248,7 @@ wb_json *wb_load_report(const struct wb_load_outcome *o, const char **verdict)
     wb_json_set_str(r, "verdict", *verdict);
     wb_json_set(r, "reasons", reasons);
     set_window(r, o);
+    set_start(r, o);
     set_rates(r, o);
     set_counts(r, o);
     wb_json_set(r, "operations", operations(o, WB_PHASE_MEASURE));
@@ -280,6 +312,7 @@ wb_json *wb_load_report_schema(void)
         {"verdict", "string"},
         {"reasons", "array"},
         {"window", "object null"},
+        {"start", "object null"},
         {"offered_per_s", "number null"},
         {"achieved_per_s", "number null"},
         {"misses", "integer"},

@@ -37,6 +37,7 @@ struct control {
     uint64_t *in_flight, *backlog;
     int64_t mark_at, taken_at; /* latest boundary and time among the snapshots merged */
     uint64_t scheduled;
+    int64_t wall_ms, wall_at;       /* a reading of both clocks after the start; 0: none yet */
     bool edges, edge_from, edge_to; /* the window's edges: wanted, sampled */
     bool stopped;
 };
@@ -81,6 +82,9 @@ static int plan_setup(struct control *c, struct wb_err *err)
                                        .poisson = job->arrivals == WB_LOAD_POISSON,
                                        .seed = wb_mix64((uint64_t)job->seed, 'a'),
                                        .stride = (uint32_t)(job->threads * job->parts)};
+    if (job->nsegments > 0)
+        wb_schedule_profile(&p->schedule, job->segment, job->nsegments, job->warm_up_ns,
+                            job->for_ns);
     p->rows_from = (uint64_t)((unsigned __int128)keys * part / parts);
     p->rows_to = (uint64_t)((unsigned __int128)keys * (part + 1) / parts);
     rows = p->rows_to - p->rows_from;
@@ -138,6 +142,20 @@ static const char *phase_name(const struct control *c, enum wb_stage stage, int6
     return at <= c->window_end ? "measure" : "drain";
 }
 
+/* What the schedule offers this process from the end of the last interval to now. */
+static double offered(const struct control *c, const struct wb_load_interval *i)
+{
+    const struct wb_schedule *s = &c->plan.schedule;
+    int64_t from = c->reported_to - c->stage_start, to = c->taken_at - c->stage_start;
+    int64_t end = c->window_end - c->stage_start;
+
+    if (c->job->model != WB_LOAD_OPEN || strcmp(i->phase, "load") == 0 || to <= from || from >= end)
+        return 0;
+    to = to > end ? end : to;
+    return (wb_schedule_gaps(s, to) - wb_schedule_gaps(s, from)) * 1e9 / (double)(to - from) /
+           (double)c->job->parts;
+}
+
 static void report(struct control *c, enum wb_stage stage, int64_t at)
 {
     const char *phase = phase_name(c, stage, at);
@@ -151,6 +169,7 @@ static void report(struct control *c, enum wb_stage stage, int64_t at)
         i.in_flight += c->in_flight[k];
         i.backlog += c->backlog[k];
     }
+    i.offered_per_s = offered(c, &i);
     if (strcmp(phase, "measure") == 0) {
         c->out->sends += c->interval.sends;
         c->out->receives += c->interval.receives;
@@ -232,6 +251,10 @@ static void sample_edges(struct control *c, int64_t now)
 {
     if (!c->edges)
         return;
+    if (c->wall_at == 0 && now >= c->stage_start) {
+        c->wall_ms = wb_now_unix_ms(NULL);
+        c->wall_at = wb_now_ns(NULL);
+    }
     if (!c->edge_from && now >= c->warm_end) {
         read_client(c, &c->out->from);
         c->edge_from = true;
@@ -375,15 +398,6 @@ static int64_t start_time(const struct control *c)
     return now + (ahead > START_DELAY ? ahead : START_DELAY);
 }
 
-static uint64_t arrivals_of_window(const struct control *c, const struct wb_worker *w)
-{
-    struct wb_arrivals a;
-
-    wb_arrivals_start(&a, &c->plan.schedule, w->first);
-    (void)wb_arrivals_pass(&a, w->warm_end - w->start);
-    return wb_arrivals_pass(&a, w->end - w->start);
-}
-
 /* What was scheduled, told without the counters of what became of it. */
 static void count_scheduled(struct control *c)
 {
@@ -392,12 +406,27 @@ static void count_scheduled(struct control *c)
     for (int i = 0; i < c->nworkers; i++) {
         const struct wb_worker *w = &c->worker[i];
         if (c->job->model == WB_LOAD_OPEN)
-            o->scheduled += arrivals_of_window(c, w);
+            o->scheduled += w->due_total - w->due_warm_up;
         o->backlog_at_end += w->backlog_at_end;
         o->connections_down += w->down_at_end;
     }
     if (c->job->model == WB_LOAD_CLOSED)
         o->scheduled = wb_phase_total(&o->total, WB_PHASE_MEASURE).issued;
+}
+
+/* When the last thread began its schedule, by the wall clock as it is after the start: a clock that
+ * was set while waiting for a common start shows. */
+static void take_start(struct control *c)
+{
+    int64_t begun = c->stage_start;
+
+    c->out->start_planned_unix_ms = c->job->start_unix_ms;
+    if (c->wall_at == 0)
+        return;
+    for (int i = 0; i < c->nworkers; i++)
+        if (c->worker[i].begun_at > begun)
+            begun = c->worker[i].begun_at;
+    c->out->start_unix_ms = c->wall_ms - (c->wall_at - begun) / WB_MS;
 }
 
 static void measure(struct control *c)
@@ -428,6 +457,7 @@ static void measure(struct control *c)
         return;
     o->warm_up_ns = c->warm_end - start;
     o->window_ns = c->window_end > c->warm_end ? c->window_end - c->warm_end : 0;
+    take_start(c);
     count_scheduled(c);
     sum = wb_phase_total(&o->total, WB_PHASE_MEASURE);
     if (o->scheduled != sum.ok + sum.failed + sum.dropped + sum.censored) {

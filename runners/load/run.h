@@ -33,6 +33,9 @@ struct wb_load_outcome {
     bool measured; /* the run stage began */
     struct wb_stats total;
     int64_t window_unix_ms, window_ns, warm_up_ns;
+    /* The start of the schedule: as asked for (0: at once), and when the last thread began, both on
+     * this host's wall clock, so that processes with the same start can be compared. */
+    int64_t start_planned_unix_ms, start_unix_ms;
     uint64_t scheduled; /* from the schedule (open) or the issued ones (closed) */
     uint64_t backlog_at_end, connections_down;
     uint64_t sends, receives;         /* of the intervals that make the window */
@@ -44,6 +47,7 @@ struct wb_load_outcome {
 struct wb_load_interval {
     int64_t since_start, length; /* ns: end of the interval after the stage's start */
     const char *phase;           /* "load", "warm-up", "measure", "drain" */
+    double offered_per_s;        /* by the schedule, this process's part; 0 where there is none */
     uint64_t scheduled, in_flight, backlog;
     const struct wb_stats *stats; /* of this interval only */
 };

@@ -21,6 +21,7 @@
 #define ERRORS_NOISY 0.0001
 #define ERRORS_FAILED 0.01
 #define REACHED 0.99 /* of the offered rate */
+#define SKEW_MS 10
 
 enum rank { VALID, NOISY, SERVER, NETWORK, CLIENT, ONE_THREAD, FAILED };
 static const char *const words[] = {"valid",         "noisy",        "server-bound",
@@ -186,6 +187,20 @@ static void judge_host(struct judge *j)
                "the network link %s was %.0f %% full: it was the limit", u->link, u->link_percent);
 }
 
+/* Windows of several processes are merged: they must be the same time. */
+static void judge_start(struct judge *j)
+{
+    const struct wb_load_outcome *o = j->o;
+    int64_t skew = o->start_unix_ms - o->start_planned_unix_ms;
+
+    if (o->start_planned_unix_ms == 0 || o->start_unix_ms == 0 ||
+        (skew <= SKEW_MS && skew >= -SKEW_MS))
+        return;
+    reason(j, NOISY, "start-skew", figure("skew_ms", (double)skew, SKEW_MS),
+           "the load began %lld ms %s its common start", (long long)(skew < 0 ? -skew : skew),
+           skew < 0 ? "before" : "after");
+}
+
 static void judge_lag(struct judge *j)
 {
     const struct wb_load_outcome *o = j->o;
@@ -267,6 +282,7 @@ const char *wb_load_verdict(const struct wb_load_outcome *o, wb_json **reasons)
         judge_cpu(&j);
         judge_host(&j);
         judge_lag(&j);
+        judge_start(&j);
         if (o->job->model == WB_LOAD_OPEN)
             judge_rate(&j);
         else

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "runners/load/issue.h"
 #include "server/base/clock.h"
 #include "server/base/mem.h"
 
@@ -84,14 +85,16 @@ static int64_t boundary_after(const struct wb_worker *w, int64_t t)
     return at < to ? at : to;
 }
 
-/* Counts what fell due since the last look. */
+/* Counts what fell due since the last look, by the schedule alone. */
 static uint64_t count_due(struct wb_worker *w)
 {
-    int64_t until = (w->now < w->end ? w->now : w->end) - w->start;
+    int64_t until = w->now < w->end ? w->now : w->end;
     uint64_t n, issued = 0;
 
     if (w->open) {
-        n = wb_arrivals_pass(&w->seen, until);
+        n = wb_arrivals_pass(&w->seen, (until < w->warm_end ? until : w->warm_end) - w->start);
+        w->due_warm_up += n;
+        n += wb_arrivals_pass(&w->seen, until - w->start);
         w->due_total += n;
         return n;
     }
@@ -179,8 +182,9 @@ static void begin(struct wb_worker *w)
     w->open = w->over = w->filled = w->stopped = false;
     w->window_ns = 0;
     w->end = w->drain_end = INT64_MAX;
-    w->due_total = w->taken_total = 0;
+    w->due_total = w->due_warm_up = w->taken_total = 0;
     w->waiting_since = INT64_MIN;
+    w->begun_at = 0;
     w->mark = 0;
     wb_worker_clock(w);
     switch (w->stage) {
@@ -286,6 +290,8 @@ static void tick(struct wb_worker *w)
         stop_now(w);
     if (w->now >= w->next_scan)
         scan(w);
+    if (w->begun_at == 0 && w->stage == WB_STAGE_RUN && w->now >= w->start)
+        w->begun_at = w->now;
     if (!w->filled && !w->open && w->now >= w->start) {
         w->filled = true;
         for (size_t i = 0; i < w->nconns; i++)
@@ -338,7 +344,7 @@ static int64_t idle_time(struct wb_worker *w)
             if ((w->ready || w->shard || job->catch_up == WB_LOAD_DROP) && at < until)
                 until = at;
         } else if (w->ready || w->shard) { /* late, and the budget is used up */
-            double per_ns = job->catch_up_times * job->rate_per_s / w->stride / 1e9;
+            double per_ns = wb_issue_budget_rate(w) / 1e9;
             int64_t refill = w->now + (int64_t)((1 - w->budget) / per_ns) + 1;
             until = refill < until ? refill : until;
         }

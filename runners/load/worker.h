@@ -95,6 +95,7 @@ struct wb_worker {
     enum wb_stage stage;
     struct wb_arrivals due, seen; /* next to issue; last counted as due */
     uint64_t due_total, taken_total;
+    uint64_t due_warm_up;       /* of due_total: before the window */
     uint64_t next, limit, step; /* closed: next index, the end and the way to the next */
     uint64_t quota;             /* closed: measured operations still to issue */
     uint64_t verify_below;      /* a get is verified when its hash is below */
@@ -102,6 +103,7 @@ struct wb_worker {
     uint32_t first;             /* this thread among them */
     int64_t start, warm_end;    /* of the run stage, ns monotonic */
     int64_t end;                /* of the window; INT64_MAX when limited by operations */
+    int64_t begun_at;           /* first turn of the run stage at or after start; 0: none yet */
     int64_t drain_end;          /* after this what is in flight is censored */
     int64_t waiting_since;      /* arrivals due up to here have waited for a slot */
     int64_t gather_ns;          /* open: arrivals wait this long for the next ones; 0: pack is 1 */

@@ -200,20 +200,31 @@ int wb_parse_duration(const char *s, int64_t lo_ns, int64_t hi_ns, int64_t *out,
 int wb_parse_rate(const char *s, double *out, struct wb_err *err)
 {
     WB_AUTO_FREE char *text = wb_strdup(s);
+    char *per = strstr(text, " per ");
     size_t n = strlen(text);
-    int64_t whole, factor;
+    int64_t whole, factor, per_ns = 1000000000;
     int places;
     const char *end;
 
-    if (n > 2 && strcmp(text + n - 2, "/s") == 0)
+    if (per) {
+        int rc = wb_parse_duration(per + 5, 1, INT64_MAX, &per_ns, err);
+        if (rc < 0) {
+            (void)wb_wrap(err, "rate '%s'", s);
+            return rc;
+        }
+        *per = '\0';
+    } else if (n > 2 && strcmp(text + n - 2, "/s") == 0) {
         text[n - 2] = '\0';
+    }
     end = scan_decimal(text, true, &whole, &places);
     if (end == NULL || (factor = find_unit(multiples, end)) == 0)
         return wb_fail(err, WB_INVALID,
-                       "'%s' is not a rate (such as 100/s, 20k/s, 1.5M/s or 0.5/s)", s);
+                       "'%s' is not a rate (such as 100/s, 20k/s, 1.5M/s, 0.5/s or 1 per 7s)", s);
     if (whole == 0)
         return wb_fail(err, WB_INVALID, "'%s': a rate must be above 0", s);
     *out = (double)whole * (double)factor / pow(10, places);
+    if (per)
+        *out = *out * 1e9 / (double)per_ns;
     return 0;
 }
 

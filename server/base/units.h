@@ -24,7 +24,8 @@ int wb_parse_bytes(const char *s, int64_t lo, int64_t hi, int64_t *out,
 /* "500us", "20ms", "10s", "5m", "1h", also "1.5s": ns. A number without a unit is refused. */
 int wb_parse_duration(const char *s, int64_t lo_ns, int64_t hi_ns, int64_t *out,
                       struct wb_err *err) WB_MUST_CHECK;
-/* "20k/s", "100/s", "1.5M/s", "0.5/s"; the "/s" may be left out: operations per second, > 0. */
+/* "20k/s", "100/s", "1.5M/s", "0.5/s", "1 per 7s"; the "/s" may be left out: operations per second,
+ * > 0. */
 int wb_parse_rate(const char *s, double *out, struct wb_err *err) WB_MUST_CHECK;
 /* "77%" or "77": 77.0, in [lo, hi]. */
 int wb_parse_percent(const char *s, double lo, double hi, double *out,

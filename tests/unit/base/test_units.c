@@ -164,6 +164,13 @@ static void reads_reals_rates_percent(void **state)
     assert_true(v == 20000);
     assert_int_equal(wb_parse_rate("1.5M", &v, NULL), 0);
     assert_true(v == 1500000);
+    assert_int_equal(wb_parse_rate("1 per 8s", &v, NULL), 0);
+    assert_true(v == 0.125);
+    assert_int_equal(wb_parse_rate("3 per 2m", &v, NULL), 0);
+    assert_true(v == 0.025);
+    assert_int_equal(wb_parse_rate("1 per 7", &v, NULL), -WB_INVALID);
+    assert_int_equal(wb_parse_rate("1 per 0s", &v, NULL), -WB_INVALID);
+    assert_int_equal(wb_parse_rate("0 per 7s", &v, NULL), -WB_INVALID);
     assert_int_equal(wb_parse_rate("0.5/s", &v, NULL), 0);
     assert_true(v == 0.5);
     assert_int_equal(wb_parse_percent("77%", 0, 100, &v, NULL), 0);

@@ -80,6 +80,8 @@ static void test_bad_documents(void **state)
         {"{\"target\": \"null://\", \"mix\": \"get=1,get=2\"}", "'get' stands there twice"},
         {"{\"target\": \"null://\", \"model\": \"open\"}", "open loop needs a rate"},
         {"{\"target\": \"null://\", \"model\": \"half\"}", "'half' is not one of: closed, open"},
+        {"{\"target\": \"null://\", \"rate\": \"5/s\", \"rate_per_s\": 5}", "both given"},
+        {"{\"target\": \"null://\", \"rate\": \"5,6/s\", \"ops\": 5}", "give for instead of ops"},
         {"{\"target\": \"null://\", \"arrivals\": \"even\"}", "one of: constant, poisson"},
         {"{\"target\": \"null://\", \"catch_up\": \"capped\"}", "immediate, capped:N, drop"},
         {"{\"target\": \"null://\", \"catch_up\": \"capped:0.5\"}", "catch-up"},
@@ -103,6 +105,60 @@ static void test_bad_documents(void **state)
         assert_true(read_text(&job, rows[i].text, &err) < 0);
         if (!strstr(wb_err_text(&err, text, sizeof(text)), rows[i].says))
             fail_msg("'%s' does not say '%s'", text, rows[i].says);
+        wb_load_job_release(&job);
+    }
+}
+
+static void test_rates(void **state)
+{
+    static const struct {
+        const char *text, *says;
+        double mean;
+        int segments;
+    } rows[] = {
+        {"20k/s", NULL, 20000, 0},
+        {"1 per 8s", NULL, 0.125, 0},
+        {"1 per 1000000s", NULL, 1e-6, 0},
+        {"1M/s", NULL, 1e6, 0},
+        {"10k,20k,60k/s", NULL, 30000, 3},
+        {"1k..3k/s", NULL, 2000, 1},
+        {"1k/s..3k/s,3k/s,500/s", NULL, 5500 / 3.0, 3},
+        {"2k..2k/s", NULL, 2000, 0},
+        {"1 per 1000001s", "not from", 0, 0},
+        {"1.1M/s", "not from", 0, 0},
+        {"0/s", "above 0", 0, 0},
+        {"1k..", "not a rate", 0, 0},
+        {"..1k", "not a rate", 0, 0},
+        {"1k,,2k", "not a rate", 0, 0},
+        {"1k,", "not a rate", 0, 0},
+        {"", "not a rate", 0, 0},
+        {"1k..2k..3k", "not a rate", 0, 0},
+        {"1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+         "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
+         "more than 64", 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        struct wb_load_job job;
+        struct wb_err err = WB_ERR_INIT;
+        char text[2 * WB_ERR_TEXT_MAX];
+        wb_load_job_init(&job);
+        job.target = wb_strdup("null://");
+        assert_int_equal(wb_load_job_flag(&job, "--rate", rows[i].text, &err), 0);
+        if (rows[i].says) {
+            assert_true(wb_load_job_check(&job, &err) < 0);
+            if (!strstr(wb_err_text(&err, text, sizeof(text)), rows[i].says))
+                fail_msg("'%s' does not say '%s'", text, rows[i].says);
+        } else {
+            for (int again = 0; again < 2; again++) {
+                assert_int_equal(wb_load_job_check(&job, &err), 0);
+                assert_int_equal(job.model, WB_LOAD_OPEN);
+                assert_true(job.rate_per_s > rows[i].mean * (1 - 1e-12) &&
+                            job.rate_per_s < rows[i].mean * (1 + 1e-12));
+                assert_int_equal(job.nsegments, rows[i].segments);
+            }
+        }
         wb_load_job_release(&job);
     }
 }
@@ -167,9 +223,8 @@ static void test_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_bad_documents),
-        cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_whole),     cmocka_unit_test(test_bad_documents),
+        cmocka_unit_test(test_rates),     cmocka_unit_test(test_flags),
         cmocka_unit_test(test_described),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,6 +144,27 @@ static void test_open(void **state)
     }
 }
 
+/* A ramp and a step: what falls into the window is what their integral says. */
+static void test_profile(void **state)
+{
+    struct wb_load_job job = null_job();
+    struct wb_load_outcome o;
+    struct seen seen;
+
+    (void)state;
+    job.threads = 2;
+    job.rate_text = wb_strdup("1k..3k/s,500/s");
+    job.warm_up_ns = 100 * WB_MS;
+    job.for_ns = 400 * WB_MS;
+    assert_int_equal(run(&job, &o, &seen), 0);
+    assert_int_equal(o.end, WB_LOAD_DONE);
+    assert_int_equal(o.scheduled, 500);
+    assert_int_equal(wb_phase_total(&o.total, WB_PHASE_MEASURE).ok, 500);
+    assert_int_equal(wb_phase_total(&o.total, WB_PHASE_WARM_UP).ok, 100);
+    wb_load_outcome_release(&o);
+    wb_load_job_release(&job);
+}
+
 /* A far too low rate for the connections is as valid as any. */
 static void test_low_rate(void **state)
 {
@@ -255,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_same_operations_however_cut),
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_low_rate),
+        cmocka_unit_test(test_profile),
         cmocka_unit_test(test_cancelled_before),
         cmocka_unit_test(test_report_is_complete),
     };

@@ -123,6 +123,130 @@ static void test_partition(void **state)
     }
 }
 
+/* Pieces of 1 s: warm-up at 100/s, then 100/s, a ramp 100..300/s, 50/s, and 50/s without end. */
+static void profile(struct wb_schedule *s, bool poisson)
+{
+    static const struct wb_rate_segment seg[] = {{100, 100}, {100, 300}, {50, 50}};
+
+    *s = (struct wb_schedule){.rate_per_s = 1, .stride = 1, .poisson = poisson, .seed = 4};
+    wb_schedule_profile(s, seg, 3, SECOND, 3 * SECOND);
+}
+
+static void test_profile_values(void **state)
+{
+    static const struct {
+        uint64_t k;
+        double at_s;
+    } rows[] = {{0, 0},     {50, 0.5},  {100, 1}, {150, 1.5}, {200, 2},
+                {275, 2.5}, /* 100 * 0.5 + 100 * 0.25 */
+                {400, 3},   {425, 3.5}, {450, 4}, {500, 5},   {100450, 2004}};
+    struct wb_schedule s;
+    struct wb_arrivals a;
+    uint64_t next = 0;
+
+    (void)state;
+    profile(&s, false);
+    wb_arrivals_start(&a, &s, 0);
+    for (uint64_t k = 0; next < WB_LEN(rows); k++, wb_arrivals_next(&a)) {
+        if (k != rows[next].k)
+            continue;
+        assert_true(llabs(a.at - (int64_t)(rows[next].at_s * 1e9)) <= 1);
+        assert_true(fabs(wb_schedule_gaps(&s, a.at) - (double)k) < 1e-5);
+        next++;
+    }
+    assert_true(wb_schedule_rate(&s, SECOND / 2) == 100);
+    assert_true(fabs(wb_schedule_rate(&s, 5 * SECOND / 2) - 200) < 1e-9);
+    assert_true(wb_schedule_rate(&s, 7 * SECOND / 2) == 50);
+    assert_true(wb_schedule_rate(&s, 1000 * SECOND) == 50);
+}
+
+/* Ramps of both directions, over factors of a million: times never go back, and as many arrivals
+ * fall into each tenth of a second as the integral of the rate says. */
+static void test_ramps_count(void **state)
+{
+    static const struct wb_rate_segment seg[] = {{0.001, 1000}, {1000, 0.001}, {0.001, 0.001}};
+
+    (void)state;
+    for (uint32_t stride = 1; stride <= 3; stride += 2) {
+        struct wb_schedule s = {.rate_per_s = 1, .stride = stride};
+        wb_schedule_profile(&s, seg, 3, 0, 30 * SECOND);
+        for (uint32_t f = 0; f < stride; f++) {
+            struct wb_arrivals a;
+            uint64_t n = 0;
+            int64_t last = -1;
+            wb_arrivals_start(&a, &s, f);
+            for (int64_t t = 0; t < 30 * SECOND; t += SECOND / 10) {
+                double want = (wb_schedule_gaps(&s, t) - f) / stride;
+                for (; a.at < t; n++, wb_arrivals_next(&a)) {
+                    assert_true(a.at >= last);
+                    last = a.at;
+                }
+                assert_true((double)n >= want - 1e-6 && (double)n < want + 1 + 1e-6);
+            }
+        }
+    }
+}
+
+/* The union over all splits is the same stream, by stepping and by passing in pieces. */
+static void test_profile_partition(void **state)
+{
+    (void)state;
+    for (int poisson = 0; poisson < 2; poisson++) {
+        struct wb_schedule whole;
+        profile(&whole, poisson);
+        for (uint32_t stride = 2; stride <= 11; stride += 3) {
+            struct wb_schedule cut = whole;
+            struct wb_arrivals all, part[11];
+            uint64_t sum = 0, total;
+            cut.stride = stride;
+            wb_arrivals_start(&all, &whole, 0);
+            for (uint32_t f = 0; f < stride; f++)
+                wb_arrivals_start(&part[f], &cut, f);
+            for (uint64_t k = 0; k < 600; k++) {
+                struct wb_arrivals *p = &part[k % stride];
+                assert_int_equal(p->k, k);
+                assert_int_equal(p->at, all.at);
+                wb_arrivals_next(p);
+                wb_arrivals_next(&all);
+            }
+            wb_arrivals_start(&all, &whole, 0);
+            total = wb_arrivals_pass(&all, 4 * SECOND + 123);
+            for (uint32_t f = 0; f < stride; f++) {
+                wb_arrivals_start(&part[f], &cut, f);
+                for (int64_t t = 0; t < 4 * SECOND; t += 77777777)
+                    sum += wb_arrivals_pass(&part[f], t);
+                sum += wb_arrivals_pass(&part[f], 4 * SECOND + 123);
+            }
+            assert_int_equal(sum, total);
+            if (!poisson)
+                assert_int_equal(total, 451);
+        }
+    }
+}
+
+/* Any rate above 0: the slowest one does not overflow, whoever owns the arrival. */
+static void test_slowest(void **state)
+{
+    struct wb_schedule s = {.rate_per_s = 1e-6, .stride = 262144};
+    struct wb_arrivals a;
+
+    (void)state;
+    wb_arrivals_start(&a, &s, 262143);
+    assert_int_equal(a.at, WB_ARRIVALS_FAR);
+    wb_arrivals_next(&a);
+    assert_int_equal(a.at, WB_ARRIVALS_FAR);
+    s.rate_per_s = 1 / 7.0;
+    s.stride = 1;
+    wb_arrivals_start(&a, &s, 0);
+    wb_arrivals_next(&a);
+    assert_true(llabs(a.at - 7 * SECOND) <= 1);
+    /* 2^31 and more operations: a week at 100,000/s */
+    s.rate_per_s = 100000;
+    wb_arrivals_start(&a, &s, 0);
+    assert_int_equal(wb_arrivals_pass(&a, 7 * 86400 * SECOND), 60480000000ull);
+    assert_int_equal(a.at, 7 * 86400 * SECOND);
+}
+
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -178,6 +302,8 @@ int main(void)
         cmocka_unit_test(test_constant_is_exact), cmocka_unit_test(test_count),
         cmocka_unit_test(test_pass_in_pieces),    cmocka_unit_test(test_partition),
         cmocka_unit_test(test_poisson_law),       cmocka_unit_test(test_poisson_rate),
+        cmocka_unit_test(test_profile_values),    cmocka_unit_test(test_ramps_count),
+        cmocka_unit_test(test_profile_partition), cmocka_unit_test(test_slowest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,6 +158,17 @@ static void test_rate(void **state)
     CASE(true, "valid", NULL, r.ph->done_in_window = 99100);
 }
 
+static void test_start(void **state)
+{
+    (void)state;
+    CASE(true, "noisy", "start-skew",
+         (r.o.start_planned_unix_ms = 1000000, r.o.start_unix_ms = 1000011));
+    CASE(true, "noisy", "start-skew",
+         (r.o.start_planned_unix_ms = 1000000, r.o.start_unix_ms = 999989));
+    CASE(true, "valid", NULL, (r.o.start_planned_unix_ms = 1000000, r.o.start_unix_ms = 1000010));
+    CASE(true, "valid", NULL, (r.o.start_planned_unix_ms = 0, r.o.start_unix_ms = 1000011));
+}
+
 static void test_little(void **state)
 {
     struct rig full;
@@ -177,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quiet),  cmocka_unit_test(test_client), cmocka_unit_test(test_host),
         cmocka_unit_test(test_errors), cmocka_unit_test(test_rate),   cmocka_unit_test(test_little),
+        cmocka_unit_test(test_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
