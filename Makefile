@@ -153,12 +153,19 @@ install: all ## into DESTDIR and PREFIX
 	install -m 755 $B/weighbridge $B/wb-load $(DESTDIR)$(PREFIX)/bin
 	ln -sf weighbridge $(DESTDIR)$(PREFIX)/bin/wb
 	cp -R recipes $(DESTDIR)$(DATA_DIR)/
+	rm -rf $B/man && $B/weighbridge man --dir $B/man
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	install -m 644 $B/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	$B/weighbridge completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/weighbridge
+	ln -sf weighbridge $(DESTDIR)$(PREFIX)/share/bash-completion/completions/wb
+	$B/weighbridge completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_weighbridge
 
 format: ## clang-format in place
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove build products (not the download cache)
-	rm -rf build/obj build/unit build/support build/system build/fuzz build/*.a build/weighbridge build/wb build/wb-load \
+	rm -rf build/obj build/unit build/support build/system build/fuzz build/man build/*.a build/weighbridge build/wb build/wb-load \
 	    build/address-undefined build/thread
 
 -include $B/obj/server/main.d $B/obj/runners/load/main.d $(BASE_OBJ:.o=.d) $(WB_OBJ:.o=.d) $(LOAD_OBJ:.o=.d) $(UNIT_SRC:%.c=$B/obj/%.d) $(SUPPORT_SRC:%.c=$B/obj/%.d) $(SYSTEM_SRC:%.c=$B/obj/%.d)

@@ -21,6 +21,7 @@ struct column {
 
 struct row {
     char **cells;
+    enum wb_tint *tints;
     size_t n;
 };
 
@@ -29,6 +30,7 @@ struct wb_table {
     size_t ncolumns, columns_cap;
     struct row *rows;
     size_t nrows, rows_cap;
+    bool color;
 };
 
 struct wb_table *wb_table_new(void)
@@ -48,6 +50,7 @@ void wb_table_row(struct wb_table *t)
 {
     wb_grow(&t->rows, &t->rows_cap, t->nrows + 1, sizeof(*t->rows));
     t->rows[t->nrows].cells = wb_calloc(t->ncolumns, sizeof(char *));
+    t->rows[t->nrows].tints = wb_calloc(t->ncolumns, sizeof(enum wb_tint));
     t->rows[t->nrows].n = 0;
     t->nrows++;
 }
@@ -75,6 +78,19 @@ void wb_table_cell(struct wb_table *t, const char *fmt, ...)
     r->n++;
 }
 
+void wb_table_tint(struct wb_table *t, enum wb_tint tint)
+{
+    struct row *r = t->nrows ? &t->rows[t->nrows - 1] : NULL;
+
+    if (r && r->n)
+        r->tints[r->n - 1] = tint;
+}
+
+void wb_table_color(struct wb_table *t, bool on)
+{
+    t->color = on;
+}
+
 /* Code points of s: bytes that do not continue a UTF-8 sequence. */
 static int text_width(const char *s)
 {
@@ -91,8 +107,9 @@ static const char *cell_of(const struct row *r, size_t column)
 }
 
 /* Widths that fit the content; then the widest text column is made narrower (the last of equals,
- * names stand in front), again until the line fits or every text column is at its least. */
-static void fit(const struct wb_table *t, int width, int *widths)
+ * names stand in front), again until the line fits; false when every text column is at its least
+ * and it does not. */
+static bool fit(const struct wb_table *t, int width, int *widths)
 {
     int total = (int)(t->ncolumns - 1) * GAP;
 
@@ -112,9 +129,10 @@ static void fit(const struct wb_table *t, int width, int *widths)
                 (widest == t->ncolumns || widths[c] >= widths[widest]))
                 widest = c;
         if (widest == t->ncolumns)
-            return;
+            return false;
         widths[widest]--;
     }
+    return true;
 }
 
 static void add_blanks(struct wb_buf *out, int n)
@@ -139,8 +157,23 @@ static void add_text(struct wb_buf *out, const char *s, int width)
         wb_buf_adds(out, "\xe2\x80\xa6");
 }
 
-static void print_line(const struct wb_table *t, const char *const *cells, const int *widths,
-                       struct wb_buf *out)
+/* A cell in its colour; row NULL: heads. */
+static void add_cell(const struct wb_table *t, const struct row *row, size_t column,
+                     const char *text, int width, struct wb_buf *out)
+{
+    static const char *const codes[] = {
+        [WB_GOOD] = "32", [WB_CAUTION] = "33", [WB_BAD] = "31", [WB_FAINT] = "2"};
+    enum wb_tint tint = t->color && row && column < row->n ? row->tints[column] : WB_PLAIN;
+
+    if (tint != WB_PLAIN)
+        wb_buf_addf(out, "\033[%sm", codes[tint]);
+    add_text(out, text, width);
+    if (tint != WB_PLAIN)
+        wb_buf_adds(out, "\033[0m");
+}
+
+static void print_line(const struct wb_table *t, const struct row *row, const char *const *cells,
+                       const int *widths, struct wb_buf *out)
 {
     int pending = 0; /* blanks owed before the next visible text */
 
@@ -154,13 +187,37 @@ static void print_line(const struct wb_table *t, const char *const *cells, const
             pending += widths[c] - w;
         if (w > 0) {
             add_blanks(out, pending);
-            add_text(out, cells[c], widths[c]);
+            add_cell(t, row, c, cells[c], widths[c], out);
             pending = 0;
         }
         if (t->columns[c].align == WB_LEFT)
             pending += widths[c] - w;
     }
     wb_buf_addc(out, '\n');
+}
+
+/* Each row as lines "head  cell", never cut; rows apart by an empty line, empty cells left out. */
+static void print_blocks(const struct wb_table *t, struct wb_buf *out)
+{
+    int head = 0;
+
+    for (size_t c = 0; c < t->ncolumns; c++)
+        if (text_width(t->columns[c].head) > head)
+            head = text_width(t->columns[c].head);
+    for (size_t r = 0; r < t->nrows; r++) {
+        if (r > 0)
+            wb_buf_addc(out, '\n');
+        for (size_t c = 0; c < t->ncolumns; c++) {
+            const char *cell = cell_of(&t->rows[r], c);
+
+            if (!*cell)
+                continue;
+            add_text(out, t->columns[c].head, head);
+            add_blanks(out, head - text_width(t->columns[c].head) + GAP);
+            add_cell(t, &t->rows[r], c, cell, text_width(cell), out);
+            wb_buf_addc(out, '\n');
+        }
+    }
 }
 
 void wb_table_print(const struct wb_table *t, int width, struct wb_buf *out)
@@ -170,10 +227,14 @@ void wb_table_print(const struct wb_table *t, int width, struct wb_buf *out)
 
     if (t->ncolumns == 0)
         return;
-    fit(t, width > 0 ? width : WIDTH_DEFAULT, widths);
+    width = width > 0 ? width : WIDTH_DEFAULT;
+    if (!fit(t, width, widths) && t->nrows > 0) {
+        print_blocks(t, out);
+        return;
+    }
     for (size_t c = 0; c < t->ncolumns; c++)
         cells[c] = t->columns[c].head;
-    print_line(t, cells, widths, out);
+    print_line(t, NULL, cells, widths, out);
     for (size_t c = 0; c < t->ncolumns; c++) {
         add_blanks(out, c > 0 ? GAP : 0);
         for (int i = 0; i < widths[c]; i++)
@@ -183,7 +244,7 @@ void wb_table_print(const struct wb_table *t, int width, struct wb_buf *out)
     for (size_t r = 0; r < t->nrows; r++) {
         for (size_t c = 0; c < t->ncolumns; c++)
             cells[c] = cell_of(&t->rows[r], c);
-        print_line(t, cells, widths, out);
+        print_line(t, &t->rows[r], cells, widths, out);
     }
 }
 
@@ -195,6 +256,7 @@ void wb_table_free(struct wb_table *t)
         for (size_t c = 0; c < t->rows[r].n; c++)
             free(t->rows[r].cells[c]);
         free(t->rows[r].cells);
+        free(t->rows[r].tints);
     }
     for (size_t c = 0; c < t->ncolumns; c++)
         free(t->columns[c].head);

@@ -160,7 +160,7 @@ static int do_versions(const struct wb_cli *cli, const struct wb_recipe *r, cons
         wb_json_set(doc, "items", items);
         wb_json_set(doc, "next", wb_json_null());
         items = NULL;
-        wb_cli_print_json(doc);
+        wb_cli_answer(cli, doc, "items");
     } else if (!cli->json) {
         wb_table_print(t, cli->width, &out);
         wb_cli_print(&out);
@@ -228,4 +228,5 @@ const struct wb_command wb_cmd_artifacts = {
     .min_args = 2,
     .max_args = 2,
     .run = run,
+    .no_store = true,
 };

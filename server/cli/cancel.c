@@ -135,7 +135,7 @@ static int print(const struct wb_cli *cli, const char *id, const char *state, bo
         wb_json_set_str(j, "campaign", id);
         wb_json_set_str(j, "state", state);
         wb_json_set_bool(j, "was_over", was_over);
-        wb_cli_print_json(j);
+        wb_cli_answer(cli, j, NULL);
         return rc;
     }
     if (was_over)

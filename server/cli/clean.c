@@ -31,7 +31,7 @@ static int print(const struct wb_cli *cli, struct wb_clean_report *r)
         wb_json_set_int(j, "things_removed", (int64_t)r->things);
         wb_json_set(j, "left", wb_json_ref(r->left));
         wb_json_set(j, "notes", wb_json_ref(r->notes));
-        wb_cli_print_json(j);
+        wb_cli_answer(cli, j, NULL);
         return rc;
     }
     wb_buf_addf(&b, "%zu interrupted campaigns closed, %zu attempts recorded, %zu things removed\n",

@@ -10,6 +10,7 @@
 #include "server/base/problems.h"
 #include "server/base/table.h"
 #include "server/base/units.h"
+#include "server/cli/help.h"
 
 #ifndef WB_DATA_DIR
 #define WB_DATA_DIR "/usr/local/share/weighbridge"
@@ -17,12 +18,14 @@
 
 /* Options that every command takes. */
 struct common {
-    bool json, help, no_color;
+    bool json, ndjson, help, no_color;
     const char *store;
 };
-static const struct wb_opt common_opts[] = {
+const struct wb_opt wb_common_opts[] = {
     {"json", 0, WB_OPT_FLAG, offsetof(struct common, json), NULL, 0, 0,
      "one JSON document on standard output"},
+    {"ndjson", 0, WB_OPT_FLAG, offsetof(struct common, ndjson), NULL, 0, 0,
+     "the same in lines: one for each item of a list"},
     {"store", 0, WB_OPT_TEXT, offsetof(struct common, store), "DIR", 0, 0,
      "the store of records (WB_STORE)"},
     {"no-color", 0, WB_OPT_FLAG, offsetof(struct common, no_color), NULL, 0, 0,
@@ -39,7 +42,7 @@ static int say(const struct wb_cli *cli, enum wb_exit rc, const char *code, cons
         wb_json_set_str(e, "code", code);
         wb_json_set_str(e, "message", text);
         wb_json_set(doc, "error", e);
-        wb_cli_print_json(doc);
+        wb_cli_answer(cli, doc, NULL);
     }
     (void)fprintf(stderr, "weighbridge: %s\n", text);
     return (int)rc;
@@ -62,12 +65,23 @@ int wb_cli_fail(const struct wb_cli *cli, const struct wb_err *err)
     return say(cli, rc, wb_code_name(err->code), wb_err_text(err, text, sizeof(text)));
 }
 
-void wb_cli_print_json(wb_json *j)
+void wb_cli_answer(const struct wb_cli *cli, wb_json *doc, const char *list)
 {
+    const wb_json *items = list ? wb_json_get(doc, list) : NULL;
     struct wb_buf b = WB_BUF_INIT(256u << 20);
 
-    wb_json_pretty(j, &b);
-    wb_json_free(j);
+    if (!cli->ndjson) {
+        wb_json_pretty(doc, &b);
+    } else if (list) {
+        for (size_t i = 0; i < wb_json_len(items); i++) {
+            wb_json_line(wb_json_at(items, i), &b);
+            wb_buf_addc(&b, '\n');
+        }
+    } else {
+        wb_json_line(doc, &b);
+        wb_buf_addc(&b, '\n');
+    }
+    wb_json_free(doc);
     wb_cli_print(&b);
 }
 
@@ -100,7 +114,7 @@ static struct target look_up(const struct wb_command *cmd, void *opts, struct co
 
     if (row)
         return (struct target){row, (char *)opts + row->offset};
-    row = find_opt(common_opts, name, n, c);
+    row = find_opt(wb_common_opts, name, n, c);
     return (struct target){row, row ? (char *)common + row->offset : NULL};
 }
 
@@ -134,7 +148,7 @@ static int unknown_option(const struct wb_command *cmd, const char *arg, size_t 
 
     for (const struct wb_opt *o = cmd->opts; o && o->name; o++)
         wb_strv_addf(&words, "--%s", o->name);
-    for (const struct wb_opt *o = common_opts; o->name; o++)
+    for (const struct wb_opt *o = wb_common_opts; o->name; o++)
         wb_strv_addf(&words, "--%s", o->name);
     hint = wb_did_you_mean(name, (const char *const *)words.v);
     rc = wb_fail(err, WB_INVALID, "%s has no option %s%s; see 'weighbridge %s --help'", cmd->name,
@@ -190,69 +204,14 @@ static int read_options(const struct wb_command *cmd, int argc, char **argv, voi
     return kept;
 }
 
-static void print_opts(const struct wb_opt *o, struct wb_buf *b)
-{
-    for (; o && o->name; o++) {
-        size_t at = b->len;
-
-        if (o->letter)
-            wb_buf_addf(b, "  -%c, --%s", o->letter, o->name);
-        else
-            wb_buf_addf(b, "      --%s", o->name);
-        if (o->arg)
-            wb_buf_addf(b, " %s", o->arg);
-        while (b->len - at < 28)
-            wb_buf_addc(b, ' ');
-        wb_buf_addf(b, " %s\n", o->help);
-    }
-}
-
-static int help_command(const struct wb_command *cmd)
-{
-    struct wb_buf b = WB_BUF_INIT(65536);
-
-    wb_buf_addf(&b, "weighbridge %s%s%s [options]\n\n%s\n", cmd->name, cmd->args ? " " : "",
-                cmd->args ? cmd->args : "", cmd->summary);
-    if (cmd->help)
-        wb_buf_addf(&b, "\n%s", cmd->help);
-    wb_buf_adds(&b, "\nOptions:\n");
-    print_opts(cmd->opts, &b);
-    print_opts(common_opts, &b);
-    wb_cli_print(&b);
-    return WB_EXIT_OK;
-}
-
-static int help_all(void)
-{
-    struct wb_buf b = WB_BUF_INIT(65536);
-
-    wb_buf_adds(&b, "Weighbridge weighs a database the way it will really run: natively and in\n"
-                    "containers, on the same bits, settings and load, and says with an interval\n"
-                    "what each form costs.\n\n"
-                    "usage: weighbridge COMMAND [ARGUMENTS] [OPTIONS]\n\n");
-    for (size_t i = 0; wb_commands[i]; i++)
-        if (!wb_commands[i]->hidden)
-            wb_buf_addf(&b, "  %-10s %s\n", wb_commands[i]->name, wb_commands[i]->summary);
-    wb_buf_adds(&b, "\n'weighbridge COMMAND --help' says more. Begin with\n"
-                    "  weighbridge run recipes/redis/studies/forms.yaml --profile small\n");
-    wb_cli_print(&b);
-    return WB_EXIT_OK;
-}
-
-static const struct wb_command *find_command(const char *name)
-{
-    for (size_t i = 0; wb_commands[i]; i++)
-        if (!strcmp(wb_commands[i]->name, name))
-            return wb_commands[i];
-    return NULL;
-}
-
 static int unknown_command(const struct wb_cli *cli, const char *name)
 {
     struct wb_strv words = {0};
     WB_AUTO_FREE char *hint = NULL;
     WB_AUTO_FREE char *text = NULL;
 
+    if (!name || name[0] == '-')
+        return say(cli, WB_EXIT_USAGE, "invalid", "name a command; 'weighbridge help' lists them");
     for (size_t i = 0; wb_commands[i]; i++)
         if (!wb_commands[i]->hidden)
             wb_strv_add(&words, wb_commands[i]->name);
@@ -305,15 +264,13 @@ static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int arg
     WB_AUTO_FREE char *store = NULL;
     WB_AUTO_FREE char *named = NULL;
     WB_AUTO_FREE char *state = NULL;
-    struct common common = {.json = cli->json};
+    struct common common = {0};
     struct wb_err err = WB_ERR_INIT;
     int n, rc;
 
-    for (int i = 0; i < argc && !common.json; i++)
-        cli->json |= !strcmp(argv[i], "--json"); /* also for an error in another option */
     n = read_options(cmd, argc, argv, opts, &common, &err);
     if (common.help)
-        return help_command(cmd);
+        return wb_help(cli, cmd->name);
     if (n < 0)
         return wb_cli_fail(cli, &err);
     if (n < cmd->min_args || (cmd->max_args >= 0 && n > cmd->max_args)) {
@@ -329,9 +286,10 @@ static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int arg
         named = beside(store);
     if (wb_path_absolute(named, &state, &err) < 0) /* steps run elsewhere */
         return wb_cli_fail(cli, &err);
-    cli->json = common.json;
+    cli->ndjson = common.ndjson;
+    cli->json = common.json || common.ndjson;
     cli->no_color = common.no_color;
-    cli->width = wb_terminal_width(STDOUT_FILENO);
+    cli->color = wb_terminal_fancy(STDOUT_FILENO) && !common.no_color;
     cli->store_named = common.store != NULL;
     cli->store_path = store;
     cli->recipes_dir = recipes;
@@ -355,6 +313,44 @@ static void open_missing(void)
             _exit(WB_EXIT_UNEXPECTED);
 }
 
+/* Common options may stand before the command: moves the command to argv[1]. False when there is
+ * none. */
+static bool command_first(int argc, char **argv)
+{
+    int at = 1;
+    char *name;
+
+    while (at < argc && argv[at][0] == '-' && argv[at][1]) {
+        bool is_long = argv[at][1] == '-';
+        size_t n = is_long ? strcspn(argv[at] + 2, "=") : 0;
+        const struct wb_opt *o = is_long ? find_opt(wb_common_opts, argv[at] + 2, n, 0) : NULL;
+
+        if (!o || o->type == WB_OPT_FLAG) {
+            at++;
+            continue;
+        }
+        at += argv[at][2 + n] ? 1 : 2;
+    }
+    if (at >= argc)
+        return false;
+    name = argv[at];
+    memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
+    argv[1] = name;
+    return true;
+}
+
+/* What was printed has reached its reader, or the exit code says that it has not. */
+static int flushed(const struct wb_cli *cli, int rc)
+{
+    struct wb_err err = WB_ERR_INIT;
+
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return rc;
+    (void)wb_fail(&err, WB_IO, "standard output could not be written: the answer is not complete");
+    (void)fprintf(stderr, "weighbridge: %s\n", err.root);
+    return rc == WB_EXIT_OK ? WB_EXIT_INFRA : rc;
+}
+
 int wb_cli_main(int argc, char **argv)
 {
     struct wb_cli cli = {.width = 80};
@@ -362,20 +358,24 @@ int wb_cli_main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
 
     open_missing();
+    cli.width = wb_terminal_width(STDOUT_FILENO);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) { /* for errors in others, too */
+        cli.ndjson |= !strcmp(argv[i], "--ndjson");
+        cli.json |= cli.ndjson || !strcmp(argv[i], "--json");
+    }
+    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+        int rc = wb_help(&cli, argc > 2 ? argv[2] : NULL);
 
-    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
-        cmd = argc > 2 ? find_command(argv[2]) : NULL;
-        if (argc > 2 && !cmd)
-            return unknown_command(&cli, argv[2]);
-        (void)(cmd ? help_command(cmd) : help_all());
-        return argc > 1 ? WB_EXIT_OK : WB_EXIT_USAGE;
+        return flushed(&cli, argc > 1 ? rc : WB_EXIT_USAGE);
     }
     if (!strcmp(name, "--version") || !strcmp(name, "version")) {
         (void)printf("weighbridge %s\n", WB_VERSION);
-        return WB_EXIT_OK;
+        return flushed(&cli, WB_EXIT_OK);
     }
-    cmd = find_command(name);
+    if (!command_first(argc, argv))
+        return unknown_command(&cli, NULL);
+    cmd = wb_command_find(argv[1]);
     if (!cmd)
-        return unknown_command(&cli, name);
-    return run_command(cmd, &cli, argc - 2, argv + 2);
+        return unknown_command(&cli, argv[1]);
+    return flushed(&cli, run_command(cmd, &cli, argc - 2, argv + 2));
 }

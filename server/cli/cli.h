@@ -4,7 +4,8 @@
  * does the work, print.
  *
  * Data goes to stdout, everything else to stderr. `--json` prints exactly one document on stdout,
- * also for errors: {"error": {"code", "message"}}.
+ * also for errors: {"error": {"code", "message"}}. `--ndjson` prints the same in lines: a list is
+ * one line per member.
  */
 #ifndef WB_CLI_CLI_H
 #define WB_CLI_CLI_H
@@ -51,8 +52,10 @@ struct wb_opt {
 
 /* What every command gets. */
 struct wb_cli {
-    bool json; /* --json, accepted by every command */
+    bool json;   /* --json or --ndjson, accepted by every command */
+    bool ndjson; /* documents go out in lines */
     bool no_color;
+    bool color;              /* stdout is a terminal that takes colour */
     int width;               /* of the terminal on stdout */
     bool store_named;        /* by --store, not by default or environment */
     const char *store_path;  /* --store DIR, else WB_STORE, else the user's default */
@@ -71,7 +74,9 @@ struct wb_command {
     int min_args, max_args;    /* positional; max -1: any number */
     /* opts: the filled options struct. Returns an exit code. */
     int (*run)(const struct wb_cli *cli, const void *opts, int argc, char **argv);
-    bool hidden; /* not in the list of `weighbridge help` */
+    bool hidden;          /* not in the list of `weighbridge help` */
+    bool no_store;        /* works without a store: help does not speak of one */
+    const char *examples; /* lines "  weighbridge ...\n"; may be NULL */
 };
 
 /* server/cli/commands.c: all of them, NULL-ended. */
@@ -79,8 +84,9 @@ extern const struct wb_command *const wb_commands[];
 
 /* Reports an error once at the edge and gives the exit code that fits its code. */
 int wb_cli_fail(const struct wb_cli *cli, const struct wb_err *err);
-/* Prints one JSON document on stdout and frees it. */
-void wb_cli_print_json(wb_json *j);
+/* Prints a document on stdout, and frees it: as one document, or with --ndjson in lines. list names
+ * the member whose items are a line each; NULL: the document is one line. */
+void wb_cli_answer(const struct wb_cli *cli, wb_json *doc, const char *list);
 /* Writes a builder to stdout and releases it. */
 void wb_cli_print(struct wb_buf *b);
 

@@ -361,7 +361,7 @@ static int compare(const struct wb_cli *cli, const void *opts, int argc, char **
     if (rc < 0)
         return wb_cli_fail(cli, &err);
     if (cli->json) {
-        wb_cli_print_json(report);
+        wb_cli_answer(cli, report, NULL);
         return WB_EXIT_OK;
     }
     wb_campaign_report_print(report, cli->width, &out);

@@ -142,7 +142,7 @@ static int gate(const struct wb_cli *cli, const void *opts, int argc, char **arg
         return wb_cli_fail(cli, &err);
     }
     if (cli->json) {
-        wb_cli_print_json(found);
+        wb_cli_answer(cli, found, NULL);
         return codes[result];
     }
     wb_gate_print(found, cli->width, &out);

@@ -133,7 +133,7 @@ int wb_cli_list_history(const struct wb_cli *cli, const char *what, int64_t limi
         wb_json *doc = wb_json_object();
         wb_json_set(doc, "items", wb_json_ref(kept));
         wb_json_set(doc, "next", wb_json_null());
-        wb_cli_print_json(doc);
+        wb_cli_answer(cli, doc, "items");
         return WB_EXIT_OK;
     }
     if (wb_json_len(kept) == 0)

@@ -166,7 +166,7 @@ static int list(const struct wb_cli *cli, const void *options, int argc, char **
 
         wb_json_set(doc, "items", wb_json_ref(kept));
         wb_json_set_str(doc, "next", next);
-        wb_cli_print_json(doc);
+        wb_cli_answer(cli, doc, "items");
     } else {
         print_text(cli, kept, campaigns, next);
     }

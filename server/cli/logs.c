@@ -111,7 +111,7 @@ static int print_logs(const struct wb_cli *cli, struct wb_store *s, const char *
     }
     rc = read_streams(s, run, only, raw, streams, &text, err);
     if (rc == 0 && doc)
-        wb_cli_print_json(WB_STEAL(doc));
+        wb_cli_answer(cli, WB_STEAL(doc), "streams");
     else if (rc == 0 && text.len == 0 && !only)
         (void)fprintf(stderr,
                       "the logs of %s are empty; 'weighbridge show %s' lists all of its "

@@ -8,7 +8,7 @@ static void show(const struct wb_cli *cli, const struct wb_plan *plan)
     struct wb_buf out = WB_BUF_INIT(1 << 20);
 
     if (cli->json) {
-        wb_cli_print_json(wb_plan_json(plan));
+        wb_cli_answer(cli, wb_plan_json(plan), NULL);
         return;
     }
     wb_plan_print(plan, cli->width, &out);
@@ -54,4 +54,5 @@ const struct wb_command wb_cmd_plan = {
     .min_args = 1,
     .max_args = 1,
     .run = run,
+    .no_store = true,
 };

@@ -13,13 +13,13 @@
 #define LINE_MAX_BYTES 4096
 
 struct wb_progress {
-    int fd, width;
+    int fd;
     bool fancy, open; /* open: the rewritten line has no end yet */
     int64_t runs, rounds, arms, index, round;
     int64_t begun; /* runs that this process began */
     bool calibrating;
     char *arm, *phase;
-    double forecast_s, planned_s;
+    double forecast_s;
     int64_t began_ns, run_began_ns;
 };
 
@@ -51,18 +51,128 @@ static void say(struct wb_progress *p, const struct wb_buf *b)
     put(p, "\n", 1);
 }
 
-/* The line that is rewritten, cut to the terminal. */
-static void rewrite(struct wb_progress *p, const struct wb_buf *b)
-{
-    size_t n = b->len < (size_t)p->width - 1 ? b->len : (size_t)p->width - 1;
+/* ---- the line that is rewritten ---- */
 
-    put(p, "\r\033[K", 4);
-    put(p, wb_buf_str(b), n);
+/* How much the line says: each level says less than the one before. */
+enum level {
+    FULL,
+    SHORT_ROUND, /* "12/48 r2/8" instead of "run 12/48  round 2/8" */
+    NO_ROUND,
+    NO_SECONDS,
+    CUT_ARM,
+    NO_P99,
+    NO_PHASE,
+    NO_RATE,
+    NO_ARM
+};
+#define ARM_MIN 8 /* columns that a cut arm keeps */
+
+/* Columns of text: its code points. */
+static int columns(const char *s)
+{
+    int n = 0;
+
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+/* Text of a study in at most `most` columns; nothing in it moves the cursor. */
+static void add_cut(struct wb_buf *b, const char *text, int most)
+{
+    int keep = columns(text) <= most ? most : most - 1;
+
+    for (; *text; text++) {
+        if (((unsigned char)*text & 0xc0) != 0x80 && keep-- == 0) {
+            wb_buf_adds(b, "\xe2\x80\xa6");
+            return;
+        }
+        wb_buf_addc(b, (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+    }
+}
+
+static void add_where(const struct wb_progress_view *v, enum level level, struct wb_buf *b)
+{
+    if (v->calibrating) {
+        wb_buf_adds(b, level >= SHORT_ROUND ? "calib." : "calibration");
+        return;
+    }
+    wb_buf_addf(b, "%s%lld/%lld", level == FULL ? "run " : "", (long long)v->run,
+                (long long)v->runs);
+    if (level < NO_ROUND)
+        wb_buf_addf(b, "%s%lld/%lld", level == FULL ? "  round " : " r", (long long)v->round,
+                    (long long)v->rounds);
+}
+
+static void add_phase(const struct wb_progress_view *v, enum level level, struct wb_buf *b)
+{
+    if (level >= NO_PHASE || !v->phase || !*v->phase)
+        return;
+    wb_buf_adds(b, "  ");
+    add_cut(b, v->phase, level >= CUT_ARM ? 12 : 64);
+    if (v->warm_up)
+        wb_buf_adds(b, level >= SHORT_ROUND ? " warm" : " (warm-up)");
+    if (v->planned_s > 0 && level < NO_SECONDS)
+        wb_buf_addf(b, " %.0f/%.0f s", v->elapsed_s, v->planned_s);
+}
+
+static void add_line(const struct wb_progress_view *v, enum level level, int arm, struct wb_buf *b)
+{
+    add_where(v, level, b);
+    if (v->arm && level < NO_ARM) {
+        wb_buf_adds(b, "  ");
+        add_cut(b, v->arm, arm);
+    }
+    add_phase(v, level, b);
+    if (v->rate_per_s >= 0 && level < NO_RATE) {
+        wb_buf_adds(b, "  ");
+        wb_format_rate(v->rate_per_s, b);
+    }
+    if (v->p99_ms >= 0 && level < NO_P99) {
+        wb_buf_adds(b, "  p99 ");
+        wb_format_ns((int64_t)(v->p99_ms * 1e6), b);
+    }
+    if (v->left_s >= 0) {
+        wb_buf_adds(b, "  left ");
+        wb_format_ns((int64_t)v->left_s * WB_SEC, b);
+    }
+}
+
+void wb_progress_line(const struct wb_progress_view *v, int width, struct wb_buf *out)
+{
+    struct wb_buf b = WB_BUF_INIT(LINE_MAX_BYTES);
+
+    for (enum level level = FULL; level <= NO_ARM; level++) {
+        int arm = v->arm ? columns(v->arm) : 0, over;
+
+        wb_buf_clear(&b);
+        add_line(v, level, arm, &b);
+        over = columns(wb_buf_str(&b)) - width;
+        if (over > 0 && level >= CUT_ARM && level < NO_ARM && arm - over >= ARM_MIN) {
+            wb_buf_clear(&b);
+            add_line(v, level, arm - over, &b);
+            over = 0;
+        }
+        if (over <= 0)
+            break;
+    }
+    wb_buf_add(out, wb_buf_str(&b), b.len);
+    wb_buf_release(&b);
+}
+
+static void rewrite(struct wb_progress *p, const struct wb_progress_view *v)
+{
+    struct wb_buf b = WB_BUF_INIT(LINE_MAX_BYTES);
+
+    wb_buf_adds(&b, "\r\033[K");
+    wb_progress_line(v, wb_terminal_width(p->fd) - 1, &b);
+    put(p, wb_buf_str(&b), b.len);
+    wb_buf_release(&b);
     p->open = true;
 }
 
 /* Time left: what the finished runs took, or the forecast before there are any. */
-static void add_left(const struct wb_progress *p, struct wb_buf *b)
+static double left_s(const struct wb_progress *p)
 {
     double done = (double)(p->begun - 1), all = (double)(p->runs - p->index + p->begun);
     double spent = (double)(wb_now_ns(NULL) - p->began_ns) / 1e9;
@@ -72,68 +182,57 @@ static void add_left(const struct wb_progress *p, struct wb_buf *b)
 
     if (p->calibrating || p->began_ns == 0)
         left = p->forecast_s;
-    if (left < 0)
-        left = 0;
-    wb_buf_adds(b, "  left ");
-    wb_format_ns((int64_t)left * WB_SEC, b);
+    return left > 0 ? left : 0;
 }
 
-static void add_where(const struct wb_progress *p, struct wb_buf *b)
+/* Where the campaign is, without figures. */
+static struct wb_progress_view view(const struct wb_progress *p)
 {
-    if (p->calibrating)
-        wb_buf_addf(b, "calibration  %s", p->arm ? p->arm : "");
-    else
-        wb_buf_addf(b, "run %lld/%lld  round %lld/%lld  %s", (long long)p->index,
-                    (long long)p->runs, (long long)p->round, (long long)p->rounds,
-                    p->arm ? p->arm : "");
+    return (struct wb_progress_view){.run = p->index,
+                                     .runs = p->runs,
+                                     .round = p->round,
+                                     .rounds = p->rounds,
+                                     .calibrating = p->calibrating,
+                                     .arm = p->arm,
+                                     .phase = p->phase,
+                                     .rate_per_s = -1,
+                                     .p99_ms = -1,
+                                     .left_s = -1};
 }
 
 static void on_sample(struct wb_progress *p, const wb_json *e)
 {
-    struct wb_buf b = WB_BUF_INIT(LINE_MAX_BYTES);
-    double rate = wb_json_real_or(e, "rate_per_s", -1), p99 = wb_json_real_or(e, "p99_ms", -1);
-    double elapsed = wb_json_real_or(e, "elapsed_s", 0);
-    double planned = wb_json_real_or(e, "planned_s", 0);
-    const char *part = wb_json_str_or(e, "part", "");
+    struct wb_progress_view v = view(p);
 
     if (!p->fancy)
         return;
-    add_where(p, &b);
-    wb_buf_addf(&b, "  %s", p->phase ? p->phase : "");
-    if (!strcmp(part, "warm-up"))
-        wb_buf_adds(&b, " (warm-up)");
-    if (planned > 0)
-        wb_buf_addf(&b, " %.0f/%.0f s", elapsed, planned);
-    if (rate >= 0) {
-        wb_buf_adds(&b, "  ");
-        wb_format_rate(rate, &b);
-    }
-    if (p99 >= 0) {
-        wb_buf_adds(&b, "  p99 ");
-        wb_format_ns((int64_t)(p99 * 1e6), &b);
-    }
-    add_left(p, &b);
-    rewrite(p, &b);
-    wb_buf_release(&b);
+    v.warm_up = !strcmp(wb_json_str_or(e, "part", ""), "warm-up");
+    v.elapsed_s = wb_json_real_or(e, "elapsed_s", 0);
+    v.planned_s = wb_json_real_or(e, "planned_s", 0);
+    v.rate_per_s = wb_json_real_or(e, "rate_per_s", -1);
+    v.p99_ms = wb_json_real_or(e, "p99_ms", -1);
+    v.left_s = left_s(p);
+    rewrite(p, &v);
 }
 
 static void on_phase(struct wb_progress *p, const wb_json *e)
 {
+    struct wb_progress_view v;
     struct wb_buf b = WB_BUF_INIT(LINE_MAX_BYTES);
+    double planned_s = wb_json_real_or(e, "planned_s", 0);
 
     free(p->phase);
     p->phase = wb_strdup(wb_json_str_or(e, "phase", ""));
-    p->planned_s = wb_json_real_or(e, "planned_s", 0);
-    add_where(p, &b);
-    wb_buf_addf(&b, "  %s", p->phase);
-    if (p->planned_s > 1)
-        wb_buf_addf(&b, " (%.0f s)", p->planned_s);
+    v = view(p);
     if (p->fancy) {
-        add_left(p, &b);
-        rewrite(p, &b);
-    } else {
-        say(p, &b);
+        v.left_s = left_s(p);
+        rewrite(p, &v);
+        return;
     }
+    wb_progress_line(&v, LINE_MAX_BYTES, &b);
+    if (planned_s > 1)
+        wb_buf_addf(&b, " (%.0f s)", planned_s);
+    say(p, &b);
     wb_buf_release(&b);
 }
 
@@ -171,11 +270,13 @@ static void add_metric(const wb_json *end, const char *which, struct wb_buf *b)
 
 static void on_run_end(struct wb_progress *p, const wb_json *e)
 {
+    struct wb_progress_view v = view(p);
     struct wb_buf b = WB_BUF_INIT(LINE_MAX_BYTES);
     const wb_json *reasons = wb_json_get(e, "reasons");
     const char *outcome = wb_json_str_or(e, "outcome", "");
 
-    add_where(p, &b);
+    v.phase = NULL;
+    wb_progress_line(&v, LINE_MAX_BYTES, &b);
     wb_buf_addf(&b, "  %s, %s", outcome, wb_json_str_or(e, "validity", ""));
     add_metric(e, "throughput", &b);
     add_metric(e, "p99", &b);
@@ -253,7 +354,6 @@ struct wb_progress *wb_progress_new(int fd, bool no_color)
 
     p->fd = fd;
     p->fancy = wb_terminal_fancy(fd) && !no_color;
-    p->width = wb_terminal_width(fd);
     return p;
 }
 

@@ -5,7 +5,22 @@
 #ifndef WB_CLI_PROGRESS_H
 #define WB_CLI_PROGRESS_H
 
+#include <stdbool.h>
+
 #include "server/base/json.h"
+
+/* What the rewritten line says. Unknown figures are negative, unknown texts NULL. */
+struct wb_progress_view {
+    int64_t run, runs, round, rounds; /* from 1 */
+    bool calibrating, warm_up;        /* calibrating: instead of run and round */
+    const char *arm, *phase;
+    double elapsed_s, planned_s; /* of the phase */
+    double rate_per_s, p99_ms;
+    double left_s; /* of the campaign */
+};
+/* Appends the line in at most `width` columns (40 or more), without its end. What does not fit is
+ * said shorter or left out, what matters least first; a figure is never cut. */
+void wb_progress_line(const struct wb_progress_view *v, int width, struct wb_buf *out);
 
 struct wb_progress;
 

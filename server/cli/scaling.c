@@ -28,7 +28,7 @@ static int scaling(const struct wb_cli *cli, const void *opts, int argc, char **
     if (rc == 0)
         rc = wb_campaign_scaling(ref.plan, ref.runs, &q, &report, &err);
     if (rc == 0 && cli->json) {
-        wb_cli_print_json(report);
+        wb_cli_answer(cli, report, NULL);
     } else if (rc == 0) {
         wb_campaign_scaling_print(report, cli->width, &out);
         wb_json_free(report);

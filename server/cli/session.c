@@ -53,7 +53,7 @@ static int report(const struct wb_cli *cli, const struct wb_session *s,
         wb_json_set_int(doc, "runs_planned", (int64_t)res->planned);
         wb_json_set_int(doc, "runs_done", (int64_t)res->done);
         wb_json_set_int(doc, "runs_counted", (int64_t)res->counted);
-        wb_cli_print_json(doc);
+        wb_cli_answer(cli, doc, NULL);
         return 0;
     }
     wb_campaign_report_print(doc, cli->width, &b);

@@ -261,7 +261,7 @@ static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id
     if (rc < 0)
         return rc;
     if (cli->json) {
-        wb_cli_print_json(run);
+        wb_cli_answer(cli, run, NULL);
         return 0;
     }
     print_identity(run, &out);
@@ -317,7 +317,7 @@ static int show_campaign(const struct wb_cli *cli, struct wb_store *s, const cha
     c = wb_json_ref(wb_json_at(all, 0));
     wb_json_set(c, "items", runs);
     if (cli->json) {
-        wb_cli_print_json(c);
+        wb_cli_answer(cli, c, NULL);
         return 0;
     }
     print_campaign(c, cli->width, &out);

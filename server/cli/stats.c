@@ -196,7 +196,7 @@ static int refuse(const struct wb_cli *cli, const char *topic, const struct wb_e
     else
         wb_json_set_str(e, "pointer", "");
     wb_json_set(doc, "error", e);
-    wb_cli_print_json(doc);
+    wb_cli_answer(cli, doc, NULL);
     return WB_EXIT_USAGE;
 }
 
@@ -234,7 +234,7 @@ static int stats(const struct wb_cli *cli, const void *opts, int argc, char **ar
     if (answer(t, opts, argc - 1, argv + 1, &found, &err) < 0)
         return refuse(cli, argv[0], &err);
     if (cli->json) {
-        wb_cli_print_json(found);
+        wb_cli_answer(cli, found, NULL);
         return WB_EXIT_OK;
     }
     t->print(found, cli->width, &out);
@@ -277,4 +277,5 @@ const struct wb_command wb_cmd_stats = {
     .min_args = 0,
     .max_args = -1,
     .run = stats,
+    .no_store = true,
 };

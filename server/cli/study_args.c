@@ -18,7 +18,7 @@ int wb_study_problems(const struct wb_cli *cli, const struct wb_problems *p)
     struct wb_buf text = WB_BUF_INIT(1 << 20);
 
     if (cli->json) {
-        wb_cli_print_json(wb_problems_json(p));
+        wb_cli_answer(cli, wb_problems_json(p), NULL);
         return WB_EXIT_USAGE;
     }
     wb_problems_text(p, &text);

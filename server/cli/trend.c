@@ -97,7 +97,7 @@ static int trend(const struct wb_cli *cli, const void *opts, int argc, char **ar
     if (answer(cli, opts, argv[0], &found, &err) < 0)
         return wb_cli_fail(cli, &err);
     if (cli->json) {
-        wb_cli_print_json(found);
+        wb_cli_answer(cli, found, NULL);
         return WB_EXIT_OK;
     }
     wb_trend_print(found, cli->width, &out);

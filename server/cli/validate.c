@@ -13,7 +13,7 @@ static int run(const struct wb_cli *cli, const void *options, int argc, char **a
     if (!s)
         rc = wb_study_problems(cli, &p);
     else if (cli->json)
-        wb_cli_print_json(wb_problems_json(&p));
+        wb_cli_answer(cli, wb_problems_json(&p), NULL);
     else
         wb_buf_addf(&out, "%s: ok, study %s\n", argv[0], s->name);
     if (out.len)
@@ -35,4 +35,5 @@ const struct wb_command wb_cmd_validate = {
     .min_args = 1,
     .max_args = 1,
     .run = run,
+    .no_store = true,
 };

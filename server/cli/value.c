@@ -105,7 +105,7 @@ static int value(const struct wb_cli *cli, const void *opts, int argc, char **ar
     if (rc == 0)
         rc = report_of(refs, (size_t)argc, o, &report, &err);
     if (rc == 0 && cli->json) {
-        wb_cli_print_json(report);
+        wb_cli_answer(cli, report, NULL);
     } else if (rc == 0) {
         wb_campaign_value_print(report, cli->width, &out);
         wb_json_free(report);

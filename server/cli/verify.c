@@ -106,7 +106,7 @@ static int verify(const struct wb_cli *cli, const void *options, int argc, char 
         wb_json_set_bool(doc, "ok", !bad);
         wb_json_set_int(doc, "runs", (int64_t)runs);
         wb_json_set(doc, "damage", wb_json_ref(damage));
-        wb_cli_print_json(doc);
+        wb_cli_answer(cli, doc, "damage");
     } else {
         print_text(damage, runs);
     }

@@ -75,6 +75,56 @@ static void never_cuts_numbers(void **state)
     wb_table_free(t);
 }
 
+/* Where no cut makes it fit, a row is a block of lines, whole. */
+static void too_narrow_becomes_blocks(void **state)
+{
+    struct wb_table *t = wb_table_new();
+    struct wb_buf b = WB_BUF_INIT(10000);
+
+    wb_table_column(t, "name", WB_LEFT);
+    wb_table_column(t, "\xc3\xa4", WB_RIGHT);
+    wb_table_column(t, "note", WB_LEFT);
+    for (int i = 0; i < 2; i++) {
+        wb_table_row(t);
+        wb_table_cell(t, "a name of more than eight");
+        wb_table_cell(t, "%040d", i);
+        if (i == 0)
+            wb_table_cell(t, "seen");
+    }
+    wb_table_print(t, 40, &b);
+    assert_string_equal(wb_buf_str(&b), "name  a name of more than eight\n"
+                                        "\xc3\xa4     0000000000000000000000000000000000000000\n"
+                                        "note  seen\n"
+                                        "\n"
+                                        "name  a name of more than eight\n"
+                                        "\xc3\xa4     0000000000000000000000000000000000000001\n");
+    wb_buf_release(&b);
+    wb_table_free(t);
+}
+
+/* Colour changes no width, and stands only where it was asked for. */
+static void colour(void **state)
+{
+    struct wb_table *t = wb_table_new();
+    struct wb_buf b = WB_BUF_INIT(10000);
+
+    wb_table_tint(t, WB_BAD); /* no cell yet */
+    wb_table_column(t, "state", WB_LEFT);
+    wb_table_column(t, "n", WB_RIGHT);
+    wb_table_row(t);
+    wb_table_cell(t, "bad");
+    wb_table_tint(t, WB_BAD);
+    wb_table_cell(t, "1");
+    wb_table_print(t, 80, &b);
+    assert_string_equal(wb_buf_str(&b), "state  n\n-----  -\nbad    1\n");
+    wb_buf_clear(&b);
+    wb_table_color(t, true);
+    wb_table_print(t, 80, &b);
+    assert_string_equal(wb_buf_str(&b), "state  n\n-----  -\n\033[31mbad\033[0m    1\n");
+    wb_buf_release(&b);
+    wb_table_free(t);
+}
+
 static void empty_tables(void **state)
 {
     struct wb_table *t = wb_table_new();
@@ -119,6 +169,8 @@ int main(void)
         cmocka_unit_test(sizes_columns_to_content),
         cmocka_unit_test(cuts_the_widest_text),
         cmocka_unit_test(never_cuts_numbers),
+        cmocka_unit_test(too_narrow_becomes_blocks),
+        cmocka_unit_test(colour),
         cmocka_unit_test(empty_tables),
         cmocka_unit_test(width_comes_from_columns_and_is_bounded),
     };

@@ -1,0 +1,124 @@
+#!/bin/bash
+# The command line as a whole: help, manual and completions from one table, widths, what goes to
+# which stream, exit codes, and commands that need no store.
+set -u
+cd -- "$(dirname -- "$0")/../.." || exit 2
+# shellcheck source=tests/support/lib.sh
+. tests/support/lib.sh
+store=$tmp/store.git
+export WB_STORE=$store
+unset WB_STATE COLUMNS NO_COLOR
+make=$build/system/make_records
+mapfile -t commands < <("$wb" help | sed -nE 's/^  ([a-z]+) .*/\1/p' | sort -u | grep -vx weighbridge)
+
+# exits NAME CODE COMMAND...: the exit code; output in $tmp/out and $tmp/err.
+exits() {
+    local name=$1 want=$2 rc
+    shift 2
+    "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    rc=$?
+    if [ "$rc" -eq "$want" ]; then ok "$name"; else
+        bad "$name" "exit $rc instead of $want: $(head -n 3 "$tmp/out" "$tmp/err")"
+    fi
+}
+has() { # NAME FILE TEXT
+    if grep -qF -- "$3" "$2"; then ok "$1"; else bad "$1" "no '$3' in: $(head -n 5 "$2")"; fi
+}
+fits() { # NAME FILE WIDTH
+    is "$1" "" "$(grep -E "^.{$(($3 + 1))}" "$2" | head -n 2)"
+}
+
+# ---- help, manual, completions: the same table ----
+is "help lists commands" yes "$([ ${#commands[@]} -ge 19 ] && echo yes)"
+for width in 80 60; do
+    for c in "${commands[@]}" exit-codes environment references; do COLUMNS=$width "$wb" help "$c"; done |
+        grep -vE '^usage: |^  weighbridge |^[a-z]+  ' >"$tmp/all"
+    COLUMNS=$width "$wb" help | grep -vE '^usage: |^  weighbridge ' >>"$tmp/all"
+    fits "help fits $width columns" "$tmp/all" "$width"
+done
+for c in "${commands[@]}"; do "$wb" "$c" --help; done >"$tmp/all" 2>"$tmp/err"
+fits "help of each command fits 80 columns, all of it" "$tmp/all" 80
+is "help goes to standard output alone" "" "$(cat "$tmp/err")"
+exits "no command is wrong usage" 2 "$wb"
+exits "help of nothing there is" 2 "$wb" help lst
+has "help of nothing there is: did you mean" "$tmp/err" "did you mean 'list'"
+exits "another command" 2 "$wb" verfy
+has "another command: did you mean" "$tmp/err" "did you mean 'verify'"
+exits "another option" 2 "$wb" list --limt 3
+has "another option: did you mean" "$tmp/err" "did you mean '--limit'"
+exits "an option without its value" 2 "$wb" compare --metric
+exits "a flag with a value" 2 "$wb" list --json=yes
+exits "only options" 2 "$wb" --json
+is "only options: the error is a document" invalid "$(json error.code <"$tmp/out")"
+exits "a number out of range" 2 "$wb" list --limit 0
+
+"$wb" man --dir "$tmp/man"
+is "a page for each command and one for all" "$((${#commands[@]} + 1))" "$(find "$tmp/man" -name '*.1' | wc -l)"
+for page in "$tmp"/man/*.1; do groff -man -ww -z -Tutf8 "$page"; done >"$tmp/groff" 2>&1
+is "the pages have no fault in roff" "" "$(head -n 3 "$tmp/groff")"
+groff -man -Tascii -P-cbou "$tmp/man/weighbridge-run.1" >"$tmp/page"
+for o in $("$wb" run --help | grep -oE -- '--[a-z-]+'); do grep -qF -- "$o" "$tmp/page" || echo "$o"; done >"$tmp/missing"
+is "the page of run has every option of its help" "" "$(cat "$tmp/missing")"
+has "it has the exit codes" "$tmp/page" 130
+exits "one page" 0 "$wb" man list
+has "one page: that" "$tmp/out" "weighbridge-list"
+
+complete() { # WORD...: what bash offers for the last one
+    bash -c 'source <("$1" completion bash); shift
+        PATH=$(dirname "$0"):$PATH
+        COMP_WORDS=(weighbridge "$@"); COMP_CWORD=$#
+        compopt() { :; }
+        _weighbridge; printf "%s\n" "${COMPREPLY[@]}"' "$wb" "$wb" "$@" 2>"$tmp/err" | sort | xargs
+}
+is "bash completes commands" "validate value verify version" "$(complete v)"
+is "bash completes options" "--ndjson --no-color" "$(complete list --n)"
+is "bash completes words" "campaigns" "$(complete list c)"
+is "bash completes words of options" "higher lower" "$(complete stats --better '')"
+is "bash completes files" "README.md" "$(complete validate READ)"
+is "bash completes folders" "$tmp/man" "$(complete man --dir "$tmp/m")"
+is "bash completes recipes behind a word" "redis" "$(complete artifacts list red)"
+is "nothing is said on standard error" "" "$(cat "$tmp/err")"
+"$wb" completion zsh >"$tmp/_weighbridge"
+check "zsh reads its completion" zsh -n "$tmp/_weighbridge"
+exits "completion of another shell" 2 "$wb" completion bsh
+
+# ---- without a store ----
+for c in "list" "list campaigns" "list series" "list findings" "show x" "logs x" "compare x" "trend x" \
+    "scaling x" "gate x" "verify" "resume cmp_X" "cancel cmp_X" "clean"; do
+    # shellcheck disable=SC2086 # words
+    exits "no store: $c" 21 "$wb" $c
+    is "no store: $c: one sentence that says what to do" 1 "$(grep -c 'WB_STORE names another' "$tmp/err")"
+done
+for c in "help" "version" "man" "completion bash" "validate recipes/redis/studies/forms.yaml" \
+    "plan recipes/redis/studies/aa.yaml" "stats topics" "artifacts list redis"; do
+    # shellcheck disable=SC2086
+    exits "needs no store: $c" 0 "$wb" $c
+done
+is "none of them made one" "" "$(find "$tmp" -name '*.git')"
+is "help of what needs no store does not speak of one" "" "$("$wb" plan --help | grep -- --store)"
+
+# ---- with one ----
+"$make" "$store" 0 20 >"$tmp/made" || bad "records are made" "$(cat "$tmp/made")"
+exits "common options may stand in front" 0 "$wb" --store "$store" --json list
+is "and they hold" 20 "$(json items.n <"$tmp/out")"
+exits "list --ndjson" 0 "$wb" list --ndjson
+is "list --ndjson: a line for each" 20 "$(perl -MJSON::PP -ne 'decode_json($_); $n++; END {print $n}' <"$tmp/out")"
+exits "show --ndjson" 0 "$wb" show cmp_A --ndjson
+is "show --ndjson: one line" 1 "$(wc -l <"$tmp/out")"
+exits "an error in lines" 21 "$wb" show run_9 --ndjson
+is "an error in lines: one document" "1 not-found" "$(wc -l <"$tmp/out") $(json error.code <"$tmp/out")"
+is "bash completes ids" cmp_A "$(complete compare cmp)"
+for c in "list" "list campaigns" "list series" "show cmp_A" "show 01JX8AB003" "verify" \
+    "plan recipes/redis/studies/forms.yaml"; do
+    # shellcheck disable=SC2086
+    "$wb" $c >"$tmp/out" 2>"$tmp/err"
+    fits "80 columns: $c" <(cat "$tmp/out" "$tmp/err") 80
+    is "no colour in a pipe: $c" "" "$(grep -a $'\033' "$tmp/out" "$tmp/err")"
+done
+COLUMNS=40 "$wb" list --limit 2 >"$tmp/out" 2>"$tmp/err"
+fits "40 columns: list" "$tmp/out" 40
+has "40 columns: list: nothing is lost" "$tmp/out" "docker x1"
+"$wb" list >/dev/full 2>"$tmp/err"
+is "a full disk behind standard output is not success" 13 $?
+has "and says so" "$tmp/err" "standard output could not be written"
+summary
