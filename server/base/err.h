@@ -5,7 +5,8 @@
  * as its last parameter. On failure err holds a root text (what went wrong, with the object it
  * went wrong with) and context put in front by the callers. On success err is untouched; outputs
  * are untouched on failure. err may be NULL where the caller
- * asks only whether it failed: a failure that was wrapped on the way then comes back as WB_IO.
+ * asks only whether it failed: a failure that was wrapped on the way then comes back as WB_IO, so
+ * who compares the code passes an err (tests/style looks for those who do not).
  *
  * The struct lives on the caller's stack: nothing to free, nothing allocated on the error path.
  * Library code never logs; the edge (CLI, engine event log, HTTP) reports once.

@@ -3,6 +3,7 @@
 
 #include "server/base/cancel.h"
 #include "server/base/clock.h"
+#include "server/base/file.h"
 #include "server/cli/commands.h"
 #include "server/cli/session.h"
 
@@ -48,13 +49,27 @@ static int print(const struct wb_cli *cli, struct wb_clean_report *r)
     return rc;
 }
 
+/* Where only another owner's things are to be removed, no store of the caller's is needed. */
+static int open_session(const struct wb_cli *cli, const struct opts *o, struct wb_session *s,
+                        struct wb_err *err)
+{
+    int rc = wb_places_find(cli, &s->places, err);
+
+    if (rc < 0 || !o->owner || wb_path_exists(s->places.store))
+        return rc < 0 ? rc : wb_session_open(cli, false, NULL, s, err);
+    if (!wb_safe_name(o->owner))
+        return wb_fail(err, WB_INVALID, "'%s' is not the id of an owner", o->owner);
+    s->cancel = wb_cancel_new();
+    return wb_cancel_on_signals(s->cancel, err);
+}
+
 static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
     const struct opts *o = opts;
     struct wb_session s = {0};
     struct wb_clean_report report = {0};
     struct wb_err err = WB_ERR_INIT;
-    int rc = wb_session_open(cli, false, NULL, &s, &err);
+    int rc = open_session(cli, o, &s, &err);
 
     if (rc == 0) {
         const struct wb_clean_spec spec = {.store = s.store,
@@ -77,6 +92,7 @@ const struct wb_command wb_cmd_clean = {
     .summary = "after a crash: remove what is left on this host",
     .help = "Looks at the ledgers of interrupted campaigns, the kernel and the container engine;\n"
             "removes only what carries this store's owner mark; records interrupted attempts.\n"
+            "With --owner, what carries that mark instead; this needs no store.\n"
             "A host in quarantine is given free again when nothing is left on it.\n"
             "Exit 16 when something could not be removed.\n",
     .opts = rows,

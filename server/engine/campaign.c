@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "server/base/cancel.h"
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/job.h"
@@ -15,6 +16,10 @@
 #define DOC_MAX (8u << 20)
 #define EVENTS_MAX (64u << 20)
 #define RESERVE_BYTES (1 << 20)
+/* A killed engine's lock outlives it for a moment: in children of it that are about to become
+ * other programs, and in those who only look at it. */
+#define DEAD_LOCK_NS (5 * WB_SEC)
+#define DEAD_LOOK_NS (10 * WB_MS)
 
 /* The lock's text: who holds it, so that no other process is ever taken for it. */
 #define HOLDER_FORMAT "process %d started at tick %llu of boot %s"
@@ -165,6 +170,23 @@ int wb_campaign_create(const char *state_dir, const char *id, const wb_json *stu
     return 0;
 }
 
+/* Takes the lock of an existing campaign; WB_CONFLICT only while its holder lives. */
+static int take_lock_again(struct wb_campaign_dir *c, const char *state_dir, struct wb_err *err)
+{
+    int64_t end = wb_now_ns(NULL) + DEAD_LOCK_NS;
+    int rc;
+
+    while ((rc = take_lock(c, err)) == -WB_CONFLICT && wb_now_ns(NULL) < end) {
+        struct wb_campaign_holder h;
+
+        if (wb_campaign_look(state_dir, c->id, &h, NULL) == 0 && h.held &&
+            wb_process_is(h.pid, h.ticks, h.boot))
+            break;
+        WB_IGNORE(wb_wait(NULL, -1, DEAD_LOOK_NS, NULL)); /* only a pause */
+    }
+    return rc;
+}
+
 static int read_state(struct wb_campaign_dir *c, const char *path, struct wb_err *err)
 {
     WB_AUTO_FREE char *aside = wb_strf("%s.damaged", path);
@@ -199,7 +221,7 @@ int wb_campaign_open(const char *state_dir, const char *id, struct wb_campaign_d
     if (!wb_safe_name(id) || !wb_path_exists(c->path))
         rc = wb_fail(err, WB_NOT_FOUND, "there is no campaign '%s' in %s", id, state_dir);
     if (rc == 0)
-        rc = take_lock(c, err);
+        rc = take_lock_again(c, state_dir, err);
     if (rc == 0) {
         mend_tail(c, "ledger.ndjson");
         mend_tail(c, "events.ndjson");

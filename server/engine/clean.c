@@ -377,6 +377,8 @@ static void drop_marks(struct cleaner *c)
             continue;
         if (wb_run_unmark(WB_HOST_DIR, file, &err) < 0)
             left(c, "mark", file, &err);
+        else
+            c->report->things++;
     }
 }
 
@@ -436,11 +438,11 @@ int wb_clean_host(const struct wb_clean_spec *spec, const struct wb_cgroup_fs *c
                   struct wb_clean_report *report, struct wb_err *err)
 {
     WB_AUTO_FREE char *cache = wb_strf("%s/cache", spec->state_dir);
-    const char *controller = wb_store_controller(spec->store);
+    const char *controller = spec->store ? wb_store_controller(spec->store) : "";
     const char *owner = spec->owner ? spec->owner : controller;
     WB_AUTO_JSON wb_json *quarantine = wb_quarantine_of(WB_HOST_DIR, owner);
     struct cleaner c = {.spec = spec,
-                        .records = !strcmp(owner, controller),
+                        .records = spec->store && !strcmp(owner, controller),
                         .env = {.owner = owner,
                                 .cgroups = cgroups,
                                 .cancel = spec->cancel,
@@ -523,12 +525,16 @@ int wb_engine_clean(const struct wb_clean_spec *spec, struct wb_clean_report *re
                     struct wb_err *err)
 {
     WB_AUTO_FREE char *who =
-        wb_strf("clean of the store %s (process %d)", wb_store_path(spec->store), (int)getpid());
+        spec->store ? wb_strf("clean of the store %s (process %d)", wb_store_path(spec->store),
+                              (int)getpid())
+                    : wb_strf("clean for the owner %s (process %d)", spec->owner, (int)getpid());
     struct wb_host_wait wait = {.ns = spec->wait_ns, .cancel = spec->cancel};
     struct wb_cgroup_fs *cgroups = NULL;
     int lock = -1, rc;
 
     *report = (struct wb_clean_report){0};
+    if (!spec->store && !spec->owner)
+        return wb_fail(err, WB_INVALID, "neither a store nor an owner was named");
     rc = wb_host_lock(WB_HOST_DIR, who, &wait, &lock, err);
     if (rc == 0)
         rc = wb_cgroup_fs_open("/sys/fs/cgroup", &cgroups, err);

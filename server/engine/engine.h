@@ -43,7 +43,8 @@ int wb_engine_run(const struct wb_engine_spec *spec, struct wb_engine_result *re
                   struct wb_err *err) WB_MUST_CHECK;
 
 struct wb_clean_spec {
-    struct wb_store *store; /* takes the records of interrupted attempts */
+    struct wb_store
+        *store; /* takes the records of interrupted attempts; NULL with an owner: none */
     const char *state_dir;
     const char *docker_socket;
     const char *owner; /* NULL: the store's controller. Another one: only the host is cleaned, its

@@ -158,7 +158,6 @@ static void begin(struct wb_run *r)
     r->reasons = wb_json_array();
     r->left = wb_json_array();
     r->phases = wb_json_array();
-    r->windows = wb_json_array();
     r->placement = wb_json_array();
     r->server = wb_json_array();
     r->ninstances = r->arm->form.count;
@@ -232,7 +231,6 @@ void wb_run_release(struct wb_run *r)
     wb_json_free(r->reasons);
     wb_json_free(r->left);
     wb_json_free(r->phases);
-    wb_json_free(r->windows);
     wb_json_free(r->placement);
     wb_json_free(r->parity);
     wb_json_free(r->server);

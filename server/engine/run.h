@@ -72,7 +72,6 @@ struct wb_run {
     wb_json *reasons;   /* texts */
     wb_json *left;      /* texts: what teardown could not do or remove */
     wb_json *phases;    /* result.phases */
-    wb_json *windows;   /* input of the validity judge */
     wb_json *placement; /* as the kernel said */
     wb_json *parity;    /* environment.parity, see parity.h; NULL: not known */
     wb_json *server;    /* what the measure step said */

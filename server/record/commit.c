@@ -42,8 +42,9 @@ static int tidy_raw(struct wb_work *w, const struct wb_git_ref *raw,
 {
     struct wb_git_commit c = {0};
     struct wb_git_entry found;
+    struct wb_err why = WB_ERR_INIT;
     const char *path;
-    int rc = wb_git_commit(w->s->git, &raw->id, &c, NULL);
+    int rc = wb_git_commit(w->s->git, &raw->id, &c, &why);
 
     if (rc < 0)
         return 0; /* damaged: verify tells, nothing is touched here */
@@ -51,7 +52,7 @@ static int tidy_raw(struct wb_work *w, const struct wb_git_ref *raw,
     if (path) {
         WB_AUTO_FREE char *folder = wb_strndup(path + 7, strcspn(path + 7, "\n"));
 
-        rc = has_tip ? wb_git_lookup(w->s->git, &tip->tree, folder, &found, NULL) : -WB_NOT_FOUND;
+        rc = has_tip ? wb_git_lookup(w->s->git, &tip->tree, folder, &found, &why) : -WB_NOT_FOUND;
         if (rc == -WB_NOT_FOUND) {
             rc = wb_git_unlock_ref(w->s->path, raw->name, REF_WAIT_NS, &w->s->notices, err);
             if (rc == 0)

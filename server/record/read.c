@@ -266,6 +266,7 @@ int wb_raw_read(struct wb_store *s, const char *ref, const char *date, const cha
     WB_AUTO_FREE char *folder = wb_strf("%.2s/%s", date + 8, run);
     WB_AUTO_FREE char *file = wb_strf("%s.zst", name);
     struct wb_buf packed = WB_BUF_INIT(2u * WB_RAW_BYTES_MAX);
+    struct wb_err why = WB_ERR_INIT;
     struct wb_git_commit tip = {0};
     struct wb_git_entry e;
     struct wb_oid id;
@@ -279,7 +280,7 @@ int wb_raw_read(struct wb_store *s, const char *ref, const char *date, const cha
     if (rc == -WB_NOT_FOUND)
         rc = wb_fail(err, WB_NOT_FOUND, "raw pruned: %s of %s is no longer in %s", name, run,
                      raw_ref);
-    else if (rc == 0 && wb_git_lookup(s->git, &e.id, file, &e, NULL) == -WB_NOT_FOUND)
+    else if (rc == 0 && wb_git_lookup(s->git, &e.id, file, &e, &why) == -WB_NOT_FOUND)
         rc = wb_fail(err, WB_CORRUPT, "%s has the run's folder but not %s", raw_ref, file);
     if (rc == 0)
         rc = wb_git_blob(s->git, &e.id, &packed, err);

@@ -82,6 +82,23 @@ static void read_texts(const struct wb_node *n, const char *what, struct wb_strv
     }
 }
 
+/* A name that is none would allow nothing, in silence. */
+static void read_allowed(const struct wb_node *n, struct wb_strv *out, struct wb_problems *p)
+{
+    read_texts(n, "allowed_differences", out, p);
+    for (size_t i = 0; n && n->kind == WB_NODE_LIST && i < n->n; i++) {
+        const char *text = n->items[i]->text;
+        WB_AUTO_FREE char *guess = text ? wb_did_you_mean(text, wb_parity_names) : NULL;
+        WB_AUTO_FREE char *list = wb_word_list(wb_parity_names);
+
+        if (text && !wb_parity_name_known(text))
+            wb_problem(p, n->items[i], "unknown-value",
+                       "'%.100s' is nothing that the parity report compares%s; allowed: %s; the "
+                       "part before a dot stands for all below it",
+                       text, guess, list);
+    }
+}
+
 /* The items of a list that must be one; NULL with a problem otherwise. */
 static const struct wb_node *need_list(const struct wb_node *n, const char *what,
                                        struct wb_problems *p)
@@ -352,7 +369,7 @@ static void read_tree(struct wb_recipe *r, const struct wb_node *tree, struct wb
     read_texts(raw.topologies, "topologies", &r->topologies, p);
     read_limits(r, raw.steps, p);
     read_metrics(r, raw.metrics, p);
-    read_texts(raw.allowed, "allowed_differences", &r->allowed_differences, p);
+    read_allowed(raw.allowed, &r->allowed_differences, p);
     wb_recipe_files_read(r, tree, p);
     check_whole(r, tree, p);
 }

@@ -55,6 +55,13 @@ struct wb_recipe_metric {
     bool counter;      /* since start: the difference of two readings counts; else a gauge */
 };
 
+/* Names of the fields that the parity report compares (engine/parity.h), NULL-ended; one that ends
+ * with a dot is a family of any names. */
+extern const char *const wb_parity_names[];
+/* Whether a recipe can name it among its allowed differences: a field, or the part before a dot,
+ * which stands for all below it. */
+bool wb_parity_name_known(const char *name);
+
 struct wb_recipe {
     char *dir; /* absolute folder */
     char *name, *revision, *summary;

@@ -269,7 +269,7 @@ static void check_cluster(const struct wb_combination *c, const struct wb_node *
                    "them; take network: host or routed, not published");
 }
 
-/* A thread of the load meets keys of all instances, so it needs a connection to each. */
+/* A thread of wb-load meets keys of all instances, so it needs a connection to each. */
 static void check_connections(const struct wb_combination *c, const struct wb_node *at,
                               struct wb_problems *p)
 {
@@ -279,12 +279,29 @@ static void check_connections(const struct wb_combination *c, const struct wb_no
         const struct wb_phase *ph = &c->setup.phases[i];
         long long need = (long long)ph->threads * c->form.count;
 
-        if (ph->connections < need)
+        if (!ph->tool && ph->connections < need)
             wb_problem(p, at, "out-of-range",
                        "phase %s has %lld connection%s for %d instances and %lld thread%s of the "
                        "load; each thread needs one to each instance: %lld or more",
                        ph->name, (long long)ph->connections, ph->connections == 1 ? "" : "s",
                        c->form.count, (long long)ph->threads, ph->threads == 1 ? "" : "s", need);
+    }
+}
+
+/* A foreign program is told where each of several instances is, or it would weigh only one. */
+static void check_tools(const struct wb_combination *c, const struct wb_node *at,
+                        struct wb_problems *p)
+{
+    for (size_t i = 0; c->form.count > 1 && i < c->setup.nphases; i++) {
+        const struct wb_phase *ph = &c->setup.phases[i];
+
+        if (ph->tool && !wb_tool_command_uses(ph->tool, "targets"))
+            wb_problem(p, at, "contradiction",
+                       "phase %s: %s talks to one instance of the database and '%s x%d' has %d: "
+                       "put {targets} into its command, which is HOST:PORT of all of them, or "
+                       "take %s x1",
+                       ph->name, ph->tool->name, c->form.ops->name, c->form.count, c->form.count,
+                       c->form.ops->name);
     }
 }
 
@@ -373,6 +390,7 @@ static void read_combination(struct wb_study *s, const struct wb_node *tree,
         check_memory(s, c, mine, &own);
         check_quota(s, c, &own);
         check_connections(c, at, &own);
+        check_tools(c, at, &own);
         check_cluster(c, at, &own);
     }
     point_to_levels(s, c->levels, &own);

@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "server/base/file.h"
@@ -60,6 +62,44 @@ static void test_lock_and_state(void **state)
     assert_int_equal(wb_campaign_open(*state, "cmp_a", &d, &err), -WB_UNSUPPORTED);
     assert_int_equal(wb_campaign_open(*state, "cmp_none", &d, &err), -WB_NOT_FOUND);
     assert_int_equal(wb_campaign_open(*state, "../cmp_a", &d, &err), -WB_NOT_FOUND);
+}
+
+/* A child that a killed engine had just made still holds the lock: it counts as the dead one's. */
+static void test_lock_of_a_dead_engine(void **state)
+{
+    struct wb_campaign_dir *d = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    int leave[2], ready[2], status = 0;
+    struct wb_campaign_holder h;
+    pid_t engine;
+    char c;
+
+    assert_int_equal(pipe(leave), 0);
+    assert_int_equal(pipe(ready), 0);
+    engine = fork();
+    if (engine == 0) {
+        (void)make(*state, "cmp_dead");
+        if (fork() == 0) {
+            struct pollfd p = {.fd = leave[0], .events = POLLIN};
+
+            (void)!write(ready[1], "1", 1);
+            /* Longer than one look of the opener, much shorter than it waits. */
+            _exit(poll(&p, 1, 200));
+        }
+        _exit(0);
+    }
+    assert_true(engine > 0);
+    assert_int_equal(waitpid(engine, &status, 0), engine);
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    assert_int_equal(wb_campaign_look(*state, "cmp_dead", &h, &err), 0);
+    assert_true(h.held);
+    assert_int_equal(h.pid, engine);
+    assert_int_equal(wb_campaign_open(*state, "cmp_dead", &d, &err), 0);
+    wb_campaign_close(d);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(close(leave[i]), 0);
+        assert_int_equal(close(ready[i]), 0);
+    }
 }
 
 static void heard(void *arg, const wb_json *event)
@@ -268,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lock_and_state),
+        cmocka_unit_test(test_lock_of_a_dead_engine),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_ledger),
         cmocka_unit_test(test_torn_ledger_goes_on),

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/engine/parity.h"
+#include "server/study/recipe.h"
 #include "tests/unit/collect/fixture.h"
 
 #define LIBC_TEXT                                                                             \
@@ -170,6 +171,10 @@ static void test_facts(void **state)
             fail_msg("%s: wanted %s, got %s", cases[i].field,
                      cases[i].want ? cases[i].want : "null", got ? got : "null");
     }
+    /* Every field has a name that a recipe can give it. */
+    for (void *it = wb_json_first(j); it; it = wb_json_next(j, it))
+        if (!wb_parity_name_known(wb_json_iter_key(it)))
+            fail_msg("%s is not among the names of the report", wb_json_iter_key(it));
     assert_null(wb_json_get(j, "env.WB_MARK"));
     assert_null(wb_json_get(j, "env.1BAD"));
     assert_null(wb_json_get(j, "env"));

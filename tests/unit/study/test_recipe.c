@@ -201,6 +201,58 @@ static void test_broken(void **state)
     }
 }
 
+/* What stands among the allowed differences is compared, or the recipe is refused. */
+static void test_allowed_differences(void **state)
+{
+    static const struct {
+        const char *name, *guess; /* guess NULL: it is known */
+    } rows[] = {
+        {"paths", NULL},
+        {"paths.data", NULL},
+        {"libc", NULL},
+        {"libc.build", NULL},
+        {"setting.cache", NULL},
+        {"setting", NULL},
+        {"env.HOME", NULL},
+        {"env", NULL},
+        {"capabilities", NULL},
+        {"security_label", NULL},
+        {"path", ""},
+        {"seccom", " (did you mean 'seccomp'?)"},
+        {"libc.buidl", " (did you mean 'libc.build'?)"},
+        {"paths.", ""},
+        {"env.", ""},
+        {"paths.dat", " (did you mean 'paths.data'?)"},
+        {"seccomp.filter", ""},
+        {"ulimit.nofile.soft", ""},
+    };
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_FREE char *text = wb_strf("%sallowed_differences: [\"%s\"]\n", good, rows[i].name);
+        WB_AUTO_FREE char *begin = wb_strf("'%s' is nothing that the parity report compares%s",
+                                           rows[i].name, rows[i].guess ? rows[i].guess : "");
+        struct wb_problems p = {0};
+        struct wb_recipe *r;
+        struct folder f;
+
+        make(&f);
+        put(&f, "recipe.yaml", text, 0644);
+        r = wb_recipe_read(f.dir, &p);
+        assert_int_equal(r != NULL, rows[i].guess == NULL);
+        assert_int_equal(p.n, rows[i].guess ? 1 : 0);
+        if (rows[i].guess) {
+            assert_string_equal(p.v[0].code, "unknown-value");
+            assert_string_equal(p.v[0].pointer, "/allowed_differences/0");
+            if (*rows[i].guess)
+                assert_memory_equal(p.v[0].message, begin, strlen(begin));
+        }
+        wb_recipe_free(r);
+        wb_problems_release(&p);
+        drop(&f);
+    }
+    (void)state;
+}
+
 static void expect_one(const struct folder *f, const char *code, const char *message)
 {
     struct wb_problems p = {0};
@@ -347,9 +399,13 @@ static void test_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_toy),     cmocka_unit_test(test_redis),
-        cmocka_unit_test(test_broken),  cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_digests), cmocka_unit_test(test_values),
+        cmocka_unit_test(test_toy),
+        cmocka_unit_test(test_redis),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_allowed_differences),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
