@@ -83,6 +83,6 @@ const struct wb_protocol *wb_protocol_find(const char *scheme, size_t n);
 /* All protocols, NULL-ended. */
 const struct wb_protocol *const *wb_protocols(void);
 
-extern const struct wb_protocol wb_protocol_resp, wb_protocol_null;
+extern const struct wb_protocol wb_protocol_resp, wb_protocol_memcached, wb_protocol_null;
 
 #endif

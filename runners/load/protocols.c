@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static const struct wb_protocol *const table[] = {&wb_protocol_resp, &wb_protocol_null, NULL};
+static const struct wb_protocol *const table[] = {&wb_protocol_resp, &wb_protocol_memcached,
+                                                  &wb_protocol_null, NULL};
 
 const struct wb_protocol *const *wb_protocols(void)
 {

@@ -1,0 +1,84 @@
+/*
+ * What text protocols have in common: requests copied from a template in which only the digits of
+ * the key differ, and replies that are lines ending with CRLF and blocks of counted bytes, received
+ * in pieces of any size. Of a cut reply only its state is kept.
+ */
+#ifndef WB_LOAD_PROTOCOLS_TEXTUAL_H
+#define WB_LOAD_PROTOCOLS_TEXTUAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "runners/load/protocol.h"
+
+#define WB_LINE_MAX 65536 /* bytes of a line; longer ones break the protocol */
+#define WB_LINE_KEPT 320  /* bytes kept of a cut line */
+
+/* A request up to the value, with key 0. */
+struct wb_template {
+    char *text; /* WB_BUILD_SLACK bytes more than len, so that a copy of that size is possible */
+    size_t len, key_end; /* where the key's digits end */
+};
+
+/* head, key, tail. */
+void wb_template_init(struct wb_template *t, const struct wb_keys *keys, const char *head,
+                      const char *tail);
+void wb_template_release(struct wb_template *t);
+
+/* Writes the request for a key; both sides have slack for a copy of fixed size, which is a few
+ * instructions. Returns its end. */
+static inline char *wb_template_write(const struct wb_template *t, const struct wb_keys *keys,
+                                      uint64_t key, char *out)
+{
+    if (t->len <= WB_BUILD_SLACK)
+        memcpy(out, t->text, WB_BUILD_SLACK);
+    else
+        memcpy(out, t->text, t->len);
+    wb_keys_digits(keys, key, out + t->key_end);
+    return out + t->len;
+}
+
+/* Of one connection; zeroed is a good beginning. */
+struct wb_pieces {
+    /* A line that has not ended: what was received of it. line_len counts all, kept or not. */
+    size_t line_len;
+    char line[WB_LINE_KEPT];
+    /* A block that has not ended. */
+    bool in_block;
+    bool differs;                     /* from what was expected */
+    int64_t left;                     /* bytes still to come, with the closing CRLF */
+    const char *expect;               /* where its next byte must be equal; NULL: not compared */
+    char scratch[WB_VALUE_SMALL + 8]; /* a small value to compare with */
+};
+
+static inline void wb_pieces_reset(struct wb_pieces *p)
+{
+    p->line_len = 0;
+    p->in_block = false;
+}
+
+/* Whether the next byte begins a reply: neither a line nor a block is cut. */
+static inline bool wb_pieces_whole(const struct wb_pieces *p)
+{
+    return !p->in_block && p->line_len == 0;
+}
+
+/* Takes one line or what there is of it from n > 0 bytes. Returns the bytes used, 0 when the line
+ * breaks the protocol: a line feed alone, or longer than WB_LINE_MAX. When the line has ended *text
+ * and *len are the line without CRLF (of a cut long one its beginning), valid until the next call;
+ * else *text is NULL. */
+size_t wb_pieces_line(struct wb_pieces *p, const char *data, size_t n, const char **text,
+                      size_t *len);
+
+/* Begins a block of n bytes. It is compared with the value of a key unless values is NULL. */
+void wb_pieces_block(struct wb_pieces *p, int64_t n, const struct wb_values *values, uint64_t key);
+/* Passes bytes of the block; returns how many were used, 0 when its closing CRLF is broken. The
+ * block has ended when in_block is false; `differs` tells what the comparison found. */
+size_t wb_pieces_pass(struct wb_pieces *p, const char *data, size_t n);
+
+/* The decimal number of 1 to 9 digits that is all of `text`; false when it is none. */
+bool wb_pieces_number(const char *text, size_t n, int64_t *out);
+
+#endif

@@ -1,0 +1,120 @@
+/*
+ * A worker without threads and sockets, one connection with operations in flight, and the check
+ * that a protocol makes of given bytes, in pieces of every size, what a row says.
+ */
+#ifndef WB_TESTS_REPLY_RIG_H
+#define WB_TESTS_REPLY_RIG_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runners/load/worker.h"
+#include "server/base/clock.h"
+#include "server/base/mem.h"
+
+#define VALUE 10
+
+struct rig {
+    const struct wb_protocol *protocol;
+    const char *letters; /* of its operations, in their order; 'v' is a verified read */
+    struct wb_load_job job;
+    struct wb_load_plan plan;
+    struct wb_worker w;
+    struct wb_conn c;
+    struct wb_stats stats;
+};
+
+struct want {
+    const char *ops, *text;
+    int rc;
+    unsigned ok, misses, server, protocol, mismatch, invalid, unauthorized, left;
+};
+
+static void rig_up(struct rig *r, const struct wb_protocol *protocol, const char *letters)
+{
+    *r = (struct rig){.protocol = protocol, .letters = letters};
+    wb_load_job_init(&r->job);
+    r->job.depth = 64;
+    r->job.value_bytes = VALUE;
+    r->job.key_choice = WB_LOAD_SEQUENTIAL;
+    r->job.zipf_exponent = 1;
+    wb_keys_init(&r->plan.data.keys, &r->job);
+    wb_values_init(&r->plan.data.values, &r->job);
+    r->plan.job = r->plan.data.job = &r->job;
+    r->w.plan = &r->plan;
+    r->w.protocol = protocol;
+    r->w.timeout_ns = WB_SEC;
+    r->w.now = 5 * WB_MS;
+    wb_stats_init(&r->stats, (int)strlen(letters));
+    r->w.cur = &r->stats;
+    assert_int_equal(protocol->setup(&r->plan.data, &r->w.context, NULL), 0);
+    wb_conn_init(&r->c, &r->job, protocol->request_max(r->w.context), protocol->conn_size);
+    protocol->reset(r->w.context, r->c.proto);
+}
+
+static void rig_down(struct rig *r)
+{
+    r->protocol->end(r->w.context);
+    wb_conn_release(&r->c);
+    wb_stats_release(&r->stats);
+    wb_values_release(&r->plan.data.values);
+}
+
+static void in_flight(struct rig *r, const char *ops)
+{
+    for (; *ops; ops++) {
+        struct wb_slot *s = &r->c.slots[r->c.tail & r->c.mask];
+        const char *at = strchr(r->letters, *ops);
+        *s = (struct wb_slot){.written = 1 * WB_MS,
+                              .index = r->c.tail,
+                              .op = (uint8_t)(at ? at - r->letters : r->protocol->read_op),
+                              .phase = WB_PHASE_MEASURE,
+                              .flags = *ops == 'v' ? WB_SLOT_VERIFY : 0};
+        r->c.tail++;
+        r->c.stamped++;
+        r->w.live++;
+    }
+}
+
+/* Feeds text in pieces of n bytes (0: at once), each from a buffer of its own size, so that a
+ * read past its end is seen by the sanitizer. */
+static int feed(struct rig *r, const char *text, size_t len, size_t n)
+{
+    int rc = 0;
+
+    for (size_t at = 0; at < len && rc == 0;) {
+        size_t k = n == 0 || len - at < n ? len - at : n;
+        char *piece = wb_calloc(k, 1);
+        memcpy(piece, text + at, k);
+        rc = r->protocol->feed(r->w.context, &r->w, &r->c, piece, k);
+        free(piece);
+        at += k;
+    }
+    return rc;
+}
+
+static void check_replies(const struct wb_protocol *protocol, const char *letters,
+                          const struct want *want, const char *text, size_t len)
+{
+    for (size_t n = 0; n <= len && n < 40; n++) {
+        struct rig r;
+        const struct wb_phase_stats *ph = &r.stats.phase[WB_PHASE_MEASURE];
+        struct wb_phase_sum sum;
+        rig_up(&r, protocol, letters);
+        in_flight(&r, want->ops);
+        assert_int_equal(feed(&r, text, len, n), want->rc);
+        sum = wb_phase_total(&r.stats, WB_PHASE_MEASURE);
+        assert_int_equal(sum.ok, want->ok);
+        assert_int_equal(sum.misses, want->misses);
+        assert_int_equal(ph->errors[WB_REPLY_SERVER], want->server);
+        assert_int_equal(ph->errors[WB_REPLY_PROTOCOL], want->protocol);
+        assert_int_equal(ph->errors[WB_REPLY_MISMATCH], want->mismatch);
+        assert_int_equal(ph->errors[WB_REPLY_INVALID], want->invalid);
+        assert_int_equal(ph->errors[WB_REPLY_UNAUTHORIZED], want->unauthorized);
+        assert_int_equal(wb_conn_in_flight(&r.c), want->left);
+        assert_int_equal(r.w.live, want->left);
+        rig_down(&r);
+    }
+}
+
+#endif
