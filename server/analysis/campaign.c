@@ -328,6 +328,11 @@ int wb_campaign_report(const wb_json *plan, const wb_json *summaries, wb_json **
 
     if (rc < 0)
         return rc;
+    rc = wb_report_looks_read(plan, &rep.counted, &rep.looks, err);
+    if (rc < 0) {
+        wb_counted_release(&rep.counted);
+        return rc;
+    }
     rep.threshold_percent = wb_json_real_or(plan, "threshold_percent", WB_THRESHOLD_PERCENT);
     rep.warnings = wb_json_array();
     answer = wb_json_object();
@@ -345,6 +350,10 @@ int wb_campaign_report(const wb_json *plan, const wb_json *summaries, wb_json **
     wb_json_set_str(answer, "method",
                     "signed-rank-exact within rounds, hodges-lehmann ratio, "
                     "benjamini-hochberg");
+    if (rep.looks.n > 0)
+        wb_json_set_str(answer, "method",
+                        "signed-rank-exact within rounds at planned looks with the error split, "
+                        "hodges-lehmann ratio, benjamini-hochberg");
     wb_json_set_int(answer, "analysis_version", WB_ANALYSIS_VERSION);
     wb_json_set(answer, "runs", runs);
     wb_json_set(answer, "headline", headline(&rep, arms));
@@ -352,13 +361,17 @@ int wb_campaign_report(const wb_json *plan, const wb_json *summaries, wb_json **
     wb_json_set(answer, "contrasts", contrasts);
     wb_json_set(answer, "warnings", rep.warnings);
     warn_all(&rep, answer);
-    warn_family(&rep, contrasts);
+    if (rep.looks.n > 0)
+        wb_report_looks_json(&rep.looks, answer);
+    else
+        warn_family(&rep, contrasts);
     warn_limits(&rep, arms);
     warn_mixed_series(&rep);
     if (rc < 0)
         wb_json_free(answer);
     else
         *out = answer;
+    free(rep.looks.v);
     wb_counted_release(&rep.counted);
     return rc;
 }

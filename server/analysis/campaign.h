@@ -44,10 +44,33 @@ int wb_plan_arm(const wb_json *plan, const char *label);
 /* metrics[name] of a run's summary; NULL when absent. */
 const wb_json *wb_run_metric(const struct wb_counted_run *r, const char *name);
 
+/*
+ * Planned looks of a campaign that ends when it is decided: plan.looks [{rounds, alpha}]. Look k
+ * sees the rounds up to its own and nothing later. Its intervals miss with alpha_k; its p-value of
+ * a contrast is min over the looks so far of p_k * 0.05 / alpha_k, which by Bonferroni over looks
+ * is one p-value for all of them, and q is Benjamini-Hochberg over those. Intervals and q of a
+ * later look cannot take back what an earlier one decided: the first decision stays.
+ */
+struct wb_report_look {
+    int64_t rounds;
+    double alpha;
+};
+struct wb_report_looks {
+    struct wb_report_look *v; /* owned */
+    size_t n, taken;          /* none in most campaigns; those whose round is over */
+    int64_t over;             /* the last round that is over */
+};
+/* WB_INVALID for looks that do not ascend, or whose shares are more than 0.05 in all. */
+int wb_report_looks_read(const wb_json *plan, const struct wb_counted *counted,
+                         struct wb_report_looks *out, struct wb_err *err) WB_MUST_CHECK;
+/* Adds `looks` {planned, of, taken, rounds, next, contrasts, decided, sentence} to the answer. */
+void wb_report_looks_json(const struct wb_report_looks *l, wb_json *answer);
+
 /* A report while it is made. */
 struct wb_report {
     const wb_json *plan;
     struct wb_counted counted;
+    struct wb_report_looks looks;
     wb_json *warnings; /* borrowed from the answer */
     double threshold_percent;
 };

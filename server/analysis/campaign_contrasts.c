@@ -14,6 +14,19 @@ struct contrast {
     bool primary, paired;
     double threshold_percent;
     struct wb_effect effect;
+    /* With planned looks: */
+    size_t look; /* from 1: the one that decided, or the last; 0 none yet */
+    bool decided;
+    double p_looks; /* one p-value for the looks so far, NaN without */
+    size_t all_n;   /* rounds of both, also after that look */
+    double all_estimate;
+};
+
+/* What of a campaign is looked at. */
+struct view {
+    int64_t upto; /* its last round */
+    double alpha; /* of intervals */
+    size_t least;
 };
 
 static enum wb_better better_of(const char *word)
@@ -26,7 +39,8 @@ static enum wb_better better_of(const char *word)
 }
 
 /* Pairs are rounds in which both arms have the figure; unpaired takes what each arm has. */
-static void compute(const struct wb_report *rep, struct contrast *c)
+static void compute(const struct wb_report *rep, const struct contrast *c, const struct view *view,
+                    struct wb_effect *out)
 {
     size_t n = rep->counted.nslots;
     WB_AUTO_FREE double *base = wb_calloc(n, sizeof(double));
@@ -37,7 +51,8 @@ static void compute(const struct wb_report *rep, struct contrast *c)
         .paired = c->paired,
         .better = better_of(c->better),
         .threshold_percent = c->threshold_percent,
-        .least = WB_PAIRED_MIN,
+        .least = view->least,
+        .alpha = view->alpha,
     };
 
     for (size_t s = 0; s < n; s++) {
@@ -45,14 +60,19 @@ static void compute(const struct wb_report *rep, struct contrast *c)
                                     *b = wb_report_run(rep, s, c->arm);
         double x = a ? wb_report_value(a, c->metric) : NAN,
                y = b ? wb_report_value(b, c->metric) : NAN;
-        if (c->paired && (isnan(x) || isnan(y)))
+        if (rep->counted.slots[s].round > view->upto || (c->paired && (isnan(x) || isnan(y))))
             continue;
         if (!isnan(x) && in.nbase < WB_VALUES_MAX)
             base[in.nbase++] = x;
         if (!isnan(y) && in.nother < WB_VALUES_MAX)
             other[in.nother++] = y;
     }
-    wb_effect_of(&in, &c->effect);
+    wb_effect_of(&in, out);
+}
+
+static bool is_testable(const struct wb_effect *e)
+{
+    return e->have_change && e->test.defined && e->n[0] >= e->least && e->n[1] >= e->least;
 }
 
 /* One family: q of those that could be tested, verdicts by q. */
@@ -62,15 +82,115 @@ static void judge(struct contrast *v, size_t n, bool primary)
 
     for (size_t i = 0; i < n; i++) {
         const struct wb_effect *e = &v[i].effect;
-        bool testable = e->have_change && e->test.defined && v[i].primary == primary &&
-                        e->n[0] >= e->least && e->n[1] >= e->least;
-        q[i] = testable ? e->test.p : NAN;
+        q[i] = is_testable(e) && v[i].primary == primary ? e->test.p : NAN;
     }
     wb_adjust(q, n, q);
     for (size_t i = 0; i < n; i++)
         if (v[i].primary == primary)
             wb_effect_judge(&v[i].effect, q[i]);
 }
+
+static void judge_all(const struct wb_report *rep, struct contrast *v, size_t n)
+{
+    const struct view all = {.upto = INT64_MAX, .alpha = WB_ALPHA, .least = WB_PAIRED_MIN};
+
+    for (size_t i = 0; i < n; i++)
+        compute(rep, &v[i], &all, &v[i].effect);
+    judge(v, n, true);
+    judge(v, n, false);
+}
+
+/* ---- planned looks ---- */
+
+static bool is_settled(const struct wb_effect *e)
+{
+    return e->verdict != WB_V_INSUFFICIENT && e->verdict != WB_V_INCONCLUSIVE;
+}
+
+/* One more look: what it decides stays. */
+static void take_look(const struct wb_report *rep, size_t look, struct contrast *v, size_t n)
+{
+    const struct wb_report_look *l = &rep->looks.v[look];
+    const struct view view = {.upto = l->rounds, .alpha = l->alpha, .least = WB_PAIRED_MIN};
+    struct wb_effect *now = wb_calloc(n, sizeof(*now));
+    WB_AUTO_FREE double *q = wb_calloc(n, sizeof(double));
+
+    for (size_t i = 0; i < n; i++) {
+        compute(rep, &v[i], &view, &now[i]);
+        if (is_testable(&now[i])) {
+            double p = fmin(1, now[i].test.p * WB_ALPHA / l->alpha);
+            v[i].p_looks = fmin(v[i].p_looks, p); /* fmin leaves a NaN out */
+        }
+    }
+    for (int primary = 0; primary < 2; primary++) {
+        for (size_t i = 0; i < n; i++)
+            q[i] = v[i].primary == primary ? v[i].p_looks : NAN;
+        wb_adjust(q, n, q);
+        for (size_t i = 0; i < n; i++) {
+            if (v[i].primary != primary || v[i].decided)
+                continue;
+            wb_effect_judge(&now[i], q[i]);
+            v[i].effect = now[i];
+            v[i].look = look + 1;
+            v[i].decided = is_settled(&now[i]);
+        }
+    }
+    free(now);
+}
+
+static void take_looks(const struct wb_report *rep, struct contrast *v, size_t n)
+{
+    const struct wb_report_looks *l = &rep->looks;
+    const struct view all = {.upto = INT64_MAX, .alpha = WB_ALPHA, .least = WB_PAIRED_MIN};
+
+    for (size_t i = 0; i < n; i++) {
+        struct wb_effect e;
+        v[i].p_looks = NAN;
+        compute(rep, &v[i], &all, &e);
+        v[i].all_n = e.n[0] < e.n[1] ? e.n[0] : e.n[1];
+        v[i].all_estimate = e.have_change ? e.estimate : NAN;
+        if (l->taken == 0) {
+            /* What there is may be shown, but judging it before its time would be one look more. */
+            const struct view early = {
+                .upto = INT64_MAX, .alpha = l->v[0].alpha, .least = (size_t)l->v[0].rounds};
+            compute(rep, &v[i], &early, &v[i].effect);
+            v[i].effect.verdict = WB_V_INSUFFICIENT;
+            v[i].effect.rounds_needed = early.least;
+        }
+    }
+    for (size_t k = 0; k < l->taken; k++)
+        take_look(rep, k, v, n);
+}
+
+/* Which look a verdict is of, and what came after it. */
+static void set_look(const struct wb_report *rep, const struct contrast *c, wb_json *o)
+{
+    wb_json *look, *all = wb_json_object();
+
+    if (c->look == 0) {
+        wb_json_set_reason(o, "look", "no planned look has been taken yet");
+    } else {
+        look = wb_json_object();
+        wb_json_set_int(look, "number", (int64_t)c->look);
+        wb_json_set_int(look, "of", (int64_t)rep->looks.n);
+        wb_json_set_int(look, "rounds", rep->looks.v[c->look - 1].rounds);
+        wb_json_set_real(look, "alpha", rep->looks.v[c->look - 1].alpha);
+        wb_json_set_bool(look, "decided", c->decided);
+        if (isnan(c->p_looks))
+            wb_json_set_reason(look, "p", "not tested");
+        else
+            wb_json_set_real(look, "p", c->p_looks);
+        wb_json_set(o, "look", look);
+    }
+    wb_json_set_int(all, "n", (int64_t)c->all_n);
+    if (isnan(c->all_estimate))
+        wb_json_set_reason(all, "estimate", "an arm has no values");
+    else
+        wb_json_set_real(all, "estimate", c->all_estimate);
+    wb_json_set(o, "all_rounds", all);
+}
+
+/* ---- JSON ---- */
 
 /* "limited by client" is no property of the database, so that no difference says nothing. */
 static void doubt_limited(const struct contrast *c, const wb_json *limited, wb_json *o)
@@ -106,6 +226,8 @@ static wb_json *contrast_json(const struct wb_report *rep, const struct contrast
     wb_effect_json(&c->effect, o);
     if (isnan(c->effect.q))
         wb_json_set_reason(o, "q", "not tested");
+    if (rep->looks.n > 0)
+        set_look(rep, c, o);
     wb_report_limits(rep, c->against, c->metric, limited);
     wb_report_limits(rep, c->arm, c->metric, limited);
     doubt_limited(c, limited, o);
@@ -217,10 +339,10 @@ int wb_report_contrasts(const struct wb_report *rep, const wb_json *arms, wb_jso
     }
     if (rc == 0) {
         add_other_metrics(rep, arms, &list);
-        for (size_t i = 0; i < list.n; i++)
-            compute(rep, &list.v[i]);
-        judge(list.v, list.n, true);
-        judge(list.v, list.n, false);
+        if (rep->looks.n > 0)
+            take_looks(rep, list.v, list.n);
+        else
+            judge_all(rep, list.v, list.n);
         for (size_t i = 0; i < list.n; i++)
             wb_json_push(out, contrast_json(rep, &list.v[i]));
     }

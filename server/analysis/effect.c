@@ -97,8 +97,8 @@ static void test_paired(const struct wb_effect_input *in, struct wb_effect *out)
     for (size_t i = 0; i < in->nbase; i++)
         v[i] = change_of(in->base[i], in->other[i], out->scale);
     wb_signed_rank(v, in->nbase, TIE_TOLERANCE, &out->test);
-    out->estimate =
-        wb_hodges_lehmann_paired(in->base, in->other, in->nbase, out->scale, &out->interval);
+    out->estimate = wb_hodges_lehmann_paired(in->base, in->other, in->nbase, out->scale,
+                                             out->alpha / 2, &out->interval);
 }
 
 void wb_effect_of(const struct wb_effect_input *in, struct wb_effect *out)
@@ -109,6 +109,7 @@ void wb_effect_of(const struct wb_effect_input *in, struct wb_effect *out)
         .better = in->better,
         .threshold_percent = in->threshold_percent,
         .least = in->least,
+        .alpha = in->paired && in->alpha > 0 ? in->alpha : WB_ALPHA,
         .have_change = in->nbase > 0 && in->nother > 0,
     };
     describe_side(in->base, in->nbase, &out->median[0], &out->median_interval[0]);

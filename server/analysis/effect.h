@@ -37,6 +37,7 @@ struct wb_effect_input {
     enum wb_better better;
     double threshold_percent; /* >= 0 */
     size_t least;             /* values a side (or rounds) needed for a verdict */
+    double alpha;             /* of the interval when paired: it misses so often; 0: WB_ALPHA */
 };
 
 struct wb_effect {
@@ -45,6 +46,7 @@ struct wb_effect {
     enum wb_better better;
     double threshold_percent;
     size_t least;
+    double alpha;
     double median[2]; /* meaningful when n > 0 */
     struct wb_interval median_interval[2];
     bool have_delta; /* of the medians; false when base is 0 or a side is empty */
@@ -67,6 +69,9 @@ struct wb_effect {
 void wb_effect_of(const struct wb_effect_input *in, struct wb_effect *out);
 /* The verdict once more for a member of a family, with its q (NaN when it was not testable). */
 void wb_effect_judge(struct wb_effect *e, double q);
+
+/* Fewest rounds (or values a side) from which a verdict can follow. */
+size_t wb_effect_needed(const struct wb_effect *e);
 
 /* Static word: "better", "insufficient", ...; NULL for WB_V_DIFFERENT. */
 const char *wb_verdict_word(enum wb_verdict v);

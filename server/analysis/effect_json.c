@@ -47,12 +47,15 @@ static wb_json *estimate_json(const struct wb_effect *e)
     wb_json *v = wb_json_object();
 
     wb_json_set_real(v, "estimate", e->estimate);
+    wb_json_set_real(v, "level_percent", (1 - e->alpha) * 100);
     if (e->interval.have) {
         wb_json_set_real(v, "lo", e->interval.lo);
         wb_json_set_real(v, "hi", e->interval.hi);
     } else {
-        const char *reason = e->paired ? "a 95 % interval needs at least 6 rounds"
-                                       : "too few values for a 95 % interval";
+        WB_AUTO_FREE char *reason = e->paired
+                                        ? wb_strf("a %.4g %% interval needs at least %zu rounds",
+                                                  (1 - e->alpha) * 100, wb_effect_needed(e))
+                                        : wb_strdup("too few values for a 95 % interval");
         wb_json_set_reason(v, "lo", reason);
         wb_json_set_reason(v, "hi", reason);
     }

@@ -86,7 +86,7 @@ double wb_hodges_lehmann(const double *base, size_t n, const double *other, size
 }
 
 double wb_hodges_lehmann_paired(const double *base, const double *other, size_t n,
-                                enum wb_scale scale, struct wb_interval *out)
+                                enum wb_scale scale, double tail, struct wb_interval *out)
 {
     WB_AUTO_FREE double *walsh = wb_calloc(n * (n + 1) / 2, sizeof(double));
     size_t k = 0;
@@ -99,5 +99,5 @@ double wb_hodges_lehmann_paired(const double *base, const double *other, size_t 
             walsh[k++] = a == b ? a : scale == WB_RATIO ? sqrt(a) * sqrt(b) : a / 2 + b / 2;
         }
     }
-    return finish(walsh, k, wb_signed_rank_cut(n), scale, out);
+    return finish(walsh, k, wb_signed_rank_cut_at(n, tail), scale, out);
 }

@@ -29,8 +29,9 @@ enum wb_scale { WB_RATIO, WB_DIFFERENCE };
 /* Estimate and interval of the change from base to other, over all n*m pairs. */
 double wb_hodges_lehmann(const double *base, size_t n, const double *other, size_t m,
                          enum wb_scale scale, struct wb_interval *out);
-/* The same over the Walsh averages of the n changes within rounds. */
+/* The same over the Walsh averages of the n changes within rounds; the interval misses with a
+ * probability of at most 2 * tail. */
 double wb_hodges_lehmann_paired(const double *base, const double *other, size_t n,
-                                enum wb_scale scale, struct wb_interval *out);
+                                enum wb_scale scale, double tail, struct wb_interval *out);
 
 #endif

@@ -309,15 +309,30 @@ static void add_sentences(const wb_json *contrasts, int width, struct wb_buf *ou
     for (size_t i = 0; i < wb_json_len(contrasts); i++) {
         const wb_json *c = wb_json_at(contrasts, i);
         const char *verdict = wb_json_str_or(c, "verdict", "different");
-        WB_AUTO_FREE char *text = NULL;
+        const wb_json *look = wb_json_get(c, "look");
+        WB_AUTO_FREE char *text = NULL, *at = NULL;
         if (!wb_json_bool_or(c, "primary", false))
             continue;
-        text = wb_strf("%s: %s of %s against %s: %s.", verdict, wb_json_str_or(c, "metric", ""),
-                       wb_json_str_or(c, "arm", ""), wb_json_str_or(c, "against", ""),
-                       wb_json_str_or(c, "sentence", ""));
+        at = wb_json_type(look) == WB_JSON_OBJECT
+                 ? wb_strf(", after %lld rounds", (long long)wb_json_int_or(look, "rounds", 0))
+                 : wb_strdup("");
+        text = wb_strf("%s%s: %s of %s against %s: %s.", verdict, at,
+                       wb_json_str_or(c, "metric", ""), wb_json_str_or(c, "arm", ""),
+                       wb_json_str_or(c, "against", ""), wb_json_str_or(c, "sentence", ""));
         text[0] = (char)(text[0] - 'a' + 'A'); /* verdicts are lower-case words */
         wb_text_wrapped(out, "", 2, text, width);
     }
+}
+
+/* "Look 2 of 4, after round 12 of at most 30: 3 of 4 contrasts decided." */
+static void add_looks(const wb_json *report, int width, struct wb_buf *out)
+{
+    WB_AUTO_FREE char *text =
+        wb_strf("%s.", wb_json_str_or(wb_json_get(report, "looks"), "sentence", ""));
+
+    text[0] = (char)toupper((unsigned char)text[0]);
+    wb_text_wrapped(out, "", 0, text, width);
+    wb_buf_addc(out, '\n');
 }
 
 static void add_left_out(const wb_json *left, int width, struct wb_buf *out)
@@ -347,6 +362,8 @@ void wb_campaign_report_print(const wb_json *report, int width, struct wb_buf *o
         width = WB_TEXT_WIDTH;
     add_title(report, width, out);
     add_arms(report, width, out);
+    if (wb_json_get(report, "looks") != NULL)
+        add_looks(report, width, out);
     if (wb_json_len(contrasts) > 0) {
         add_contrast_tables(contrasts, width, out);
         add_sentences(contrasts, width, out);

@@ -9,7 +9,6 @@
 #define EXACT_SUM_MAX 120    /* values in both sets */
 #define EXACT_SIGNED_MAX 200 /* changes */
 #define TAIL 0.025
-#define Z_TAIL 1.959963984540054 /* normal quantile of 1 - TAIL */
 
 struct tagged {
     double value;
@@ -250,6 +249,11 @@ void wb_signed_rank(struct wb_change *v, size_t n, double tolerance, struct wb_r
 
 size_t wb_signed_rank_cut(size_t n)
 {
+    return wb_signed_rank_cut_at(n, TAIL);
+}
+
+size_t wb_signed_rank_cut_at(size_t n, double most)
+{
     WB_AUTO_FREE int *ranks = wb_calloc(n, sizeof(int));
     double *p, tail = 0;
     size_t k = 0;
@@ -259,14 +263,15 @@ size_t wb_signed_rank_cut(size_t n)
         return 0;
     if (n > EXACT_SIGNED_MAX) {
         double d = (double)n;
-        return (size_t)floor(d * (d + 1) / 4 - Z_TAIL * sqrt(d * (d + 1) * (2 * d + 1) / 24));
+        return (size_t)floor(d * (d + 1) / 4 -
+                             wb_normal_quantile(1 - most) * sqrt(d * (d + 1) * (2 * d + 1) / 24));
     }
     for (size_t i = 0; i < n; i++)
         ranks[i] = (int)i + 1;
     p = sign_distribution(ranks, n, &max);
     for (int s = 0; s <= max; s++) {
         tail += p[s];
-        if (tail > TAIL)
+        if (tail > most)
             break;
         k++;
     }

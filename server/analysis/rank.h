@@ -43,5 +43,6 @@ size_t wb_mann_whitney_cut(size_t n, size_t m);
 size_t wb_mann_whitney_cut_at(size_t n, size_t m, double most);
 /* The same for the n(n+1)/2 Walsh averages of n changes. */
 size_t wb_signed_rank_cut(size_t n);
+size_t wb_signed_rank_cut_at(size_t n, double most);
 
 #endif

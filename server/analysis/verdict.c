@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "server/analysis/moments.h"
 #include "server/base/units.h"
 
 #define ROUNDS_MAX 1000
@@ -23,11 +24,11 @@ static struct band threshold_band(const struct wb_effect *e)
     return (struct band){.lo = -t, .hi = t};
 }
 
-/* 0.975 quantile of Student's t by the expansion of Cornish and Fisher; within 1 % from 3 degrees
- * of freedom on, which is enough for a forecast. */
-static double t_quantile(double df)
+/* Quantile of Student's t from that of the normal distribution, by the expansion of Cornish and
+ * Fisher; within 1 % from 3 degrees of freedom on, which is enough for a forecast. */
+static double t_quantile(double z, double df)
 {
-    double z = 1.959963984540054, z3 = z * z * z, z5 = z3 * z * z;
+    double z3 = z * z * z, z5 = z3 * z * z;
 
     return z + (z3 + z) / (4 * df) + (5 * z5 + 16 * z3 + 3 * z) / (96 * df * df);
 }
@@ -47,6 +48,7 @@ static void forecast(struct wb_effect *e)
     double at = on_log(e->estimate, e->scale);
     double above = on_log(band.hi, e->scale), below = on_log(band.lo, e->scale);
     double distance = fmin(fabs(at - above), fabs(at - below));
+    double z = wb_normal_quantile(1 - e->alpha / 2);
     size_t now = e->n[0] < e->n[1] ? e->n[0] : e->n[1];
 
     if (distance < above / 4) {
@@ -56,12 +58,23 @@ static void forecast(struct wb_effect *e)
     }
     for (size_t n = now + 1; n <= ROUNDS_MAX; n++) {
         double df = e->paired ? (double)n - 1 : 2 * ((double)n - 1);
-        if (n >= e->least && (t_quantile(df) + Z_POWER) * e->noise / sqrt((double)n) <= distance) {
+        if (n >= e->least &&
+            (t_quantile(z, df) + Z_POWER) * e->noise / sqrt((double)n) <= distance) {
             e->rounds_needed = n;
             return;
         }
     }
     e->rounds_reason = "more than 1000 rounds at this noise";
+}
+
+/* Fewest rounds for a verdict: an interval of n rounds misses at least as often as 2^(1-n). */
+size_t wb_effect_needed(const struct wb_effect *e)
+{
+    size_t n = e->least;
+
+    while (e->paired && n < ROUNDS_MAX && ldexp(1, 1 - (int)n) > e->alpha)
+        n++;
+    return n;
 }
 
 static enum wb_verdict direction(const struct wb_effect *e, bool more)
@@ -83,7 +96,7 @@ void wb_effect_judge(struct wb_effect *e, double q)
     }
     if (e->n[0] < e->least || e->n[1] < e->least || !e->interval.have) {
         e->verdict = WB_V_INSUFFICIENT;
-        e->rounds_needed = e->least;
+        e->rounds_needed = wb_effect_needed(e);
     } else if (e->interval.lo > band.hi && e->decisive) {
         e->verdict = direction(e, true);
     } else if (e->interval.hi < band.lo && e->decisive) {
@@ -175,18 +188,20 @@ void wb_effect_sentence(const struct wb_effect *e, struct wb_buf *out)
 
     switch (e->verdict) {
     case WB_V_INSUFFICIENT:
-        wb_buf_addf(out, "no verdict: %zu %s, at least %zu are needed", few, unit, e->least);
+        wb_buf_addf(out, "no verdict: %zu %s, at least %zu are needed", few, unit,
+                    wb_effect_needed(e));
         return;
     case WB_V_BETTER:
     case WB_V_WORSE:
     case WB_V_DIFFERENT:
         add_directed(e, e->estimate, out);
-        wb_buf_adds(out, " (95 % interval ");
+        wb_buf_addf(out, " (%.4g %% interval ", (1 - e->alpha) * 100);
         add_range(e, out);
         wb_buf_addc(out, ')');
         return;
     case WB_V_EQUIVALENT:
-        wb_buf_addf(out, "no difference beyond %g %% (95 %% interval ", e->threshold_percent);
+        wb_buf_addf(out, "no difference beyond %g %% (%.4g %% interval ", e->threshold_percent,
+                    (1 - e->alpha) * 100);
         add_range(e, out);
         wb_buf_addc(out, ')');
         return;

@@ -332,6 +332,7 @@ static const struct {
     {"note", on_note},
     {"campaign.start", on_campaign},
     {"campaign.calibrated", on_calibrated},
+    {"campaign.look", on_note},
     {"run.start", on_run_start},
     {"run.phase", on_phase},
     {"run.sample", on_sample},

@@ -10,6 +10,7 @@
 #include "server/base/digest.h"
 #include "server/engine/clean.h"
 #include "server/engine/host.h"
+#include "server/engine/looks.h"
 #include "server/engine/resume.h"
 #include "server/engine/run.h"
 
@@ -410,13 +411,13 @@ static int one_round(struct wb_engine *e, const struct wb_rounds *past, int roun
 static int rounds(struct wb_engine *e, struct wb_engine_result *res, struct wb_err *err)
 {
     struct wb_rounds past = {0};
-    bool first = true;
+    bool first = true, decided = false;
     int rc = wb_rounds_read(e->plan, e->spec->store, &past, err);
 
     /* Rounds that earlier engines of the campaign finished are part of its result. */
     for (size_t i = 0; rc == 0 && i < past.nruns; i++)
         count(e, past.runs[i].outcome, past.runs[i].validity, res);
-    for (int round = 1; rc == 0 && round <= e->plan->rounds; round++) {
+    for (int round = 1; rc == 0 && round <= e->plan->rounds && !decided; round++) {
         size_t before = res->done;
 
         rc = one_round(e, &past, round, res, err);
@@ -426,6 +427,8 @@ static int rounds(struct wb_engine *e, struct wb_engine_result *res, struct wb_e
             rc = wb_fail(err, WB_IO, "no run of the first round succeeded; the last outcome was %s",
                          wb_outcome_name(res->worst));
         first = first && res->done == before;
+        if (rc == 0)
+            rc = wb_look_after(e->plan, e->spec->store, e->dir, round, &decided, err);
     }
     wb_rounds_release(&past);
     return rc;

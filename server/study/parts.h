@@ -9,6 +9,7 @@
 #define WB_ARMS_MAX 64
 #define WB_PRODUCTS_MAX 4096 /* combinations before exclusions */
 #define WB_ROUNDS_MAX 1000
+#define WB_ROUNDS_LOOK 6 /* fewest rounds from which a verdict can follow */
 
 /* study_words.c ---------------------------------------------------------------------------- */
 
@@ -32,6 +33,11 @@ void wb_override_name(struct wb_problems *p, size_t from, const struct wb_strv *
 
 /* True for a key at the top of a study. */
 bool wb_study_key(const char *key);
+
+/* looks.c ---------------------------------------------------------------------------------- */
+
+/* Fills plan->looks from its contrasts; none without `until: decided`. */
+void wb_looks_make(struct wb_plan *plan);
 
 /* study_factors.c -------------------------------------------------------------------------- */
 

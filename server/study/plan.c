@@ -7,9 +7,6 @@
 #include "server/base/rng.h"
 #include "server/study/parts.h"
 
-/* Fewest rounds from which a verdict can follow. */
-#define ROUNDS_VERDICT 6
-
 /* Forecast: what a run costs beside its phases (deploy, probes, stop, record), how fast data is
  * written, and what a form costs once per campaign. */
 #define RUN_OVERHEAD_S 1.5
@@ -123,6 +120,7 @@ struct wb_plan *wb_plan_make(const struct wb_study *study, const struct wb_host_
     for (size_t i = 0; i < plan->narms; i++)
         wb_series_key(study, host, &plan->placement, &plan->arms[i]);
     wb_contrasts_make(study, plan->arms, plan->narms, &plan->contrasts, &plan->ncontrasts);
+    wb_looks_make(plan);
     make_order(plan);
     plan->calibration_arm = calibration_arm(plan);
     plan->forecast_s = forecast(plan);
@@ -211,10 +209,19 @@ wb_json *wb_plan_warnings(const struct wb_plan *plan)
 {
     wb_json *list = wb_json_array();
 
-    if (plan->rounds < ROUNDS_VERDICT)
+    if (plan->rounds < WB_ROUNDS_LOOK)
         warn(list, "few-rounds",
              wb_strf("%d round%s: a verdict needs %d, contrasts will be 'insufficient'",
-                     plan->rounds, plan->rounds == 1 ? "" : "s", ROUNDS_VERDICT));
+                     plan->rounds, plan->rounds == 1 ? "" : "s", WB_ROUNDS_LOOK));
+    if (plan->study->rounds_least > 0 && plan->nlooks == 0)
+        warn(list, "nothing-to-decide",
+             wb_strf("until: decided, but there is no contrast to decide: all %d rounds are run",
+                     plan->rounds));
+    if (plan->nlooks == 1)
+        warn(list, "one-look",
+             wb_strf("with %zu contrasts nothing can be decided before the last of %d rounds: "
+                     "give at_most more rounds, or a plain number",
+                     plan->ncontrasts, plan->rounds));
     if (plan->placement.shared)
         warn(list, "shared-placement",
              wb_strdup("database and load share CPUs: every result is marked, and what the load "
@@ -316,6 +323,20 @@ static wb_json *order_json(const struct wb_plan *plan)
     return rounds;
 }
 
+static wb_json *looks_json(const struct wb_plan *plan)
+{
+    wb_json *looks = wb_json_array();
+
+    for (int i = 0; i < plan->nlooks; i++) {
+        wb_json *look = wb_json_object();
+
+        wb_json_set_int(look, "rounds", plan->looks[i].rounds);
+        wb_json_set_real(look, "alpha", plan->looks[i].alpha);
+        wb_json_push(looks, look);
+    }
+    return looks;
+}
+
 /* Names of the phases, round by round. */
 static wb_json *steps_json(const struct wb_plan *plan)
 {
@@ -394,6 +415,8 @@ wb_json *wb_plan_json(const struct wb_plan *plan)
     wb_json_set_str(o, "study", s->name);
     wb_json_set(o, "recipe", recipe_json(s));
     wb_json_set_int(o, "rounds", plan->rounds);
+    if (plan->nlooks > 0)
+        wb_json_set(o, "looks", looks_json(plan));
     wb_json_set(o, "seed", seed_json(plan->seed));
     wb_json_set(o, "arms", arms);
     wb_json_set(o, "contrasts", contrasts);

@@ -66,6 +66,13 @@ struct wb_placement {
     bool core_split;        /* database and load have threads of one physical core */
 };
 
+/* A planned look at the contrasts: the campaign ends after it once all are decided. */
+struct wb_look {
+    int rounds;   /* finished rounds, ascending over the looks; the last one is the plan's rounds */
+    double alpha; /* its share of the error of 0.05 */
+};
+#define WB_LOOKS_MAX 4
+
 struct wb_plan {
     char *campaign;               /* id: "cmp_" + sortable */
     char *host_class;             /* of the facts it was made from */
@@ -74,7 +81,9 @@ struct wb_plan {
     size_t narms;
     struct wb_contrast *contrasts;
     size_t ncontrasts;
-    int rounds;
+    int rounds; /* with looks: at most */
+    struct wb_look looks[WB_LOOKS_MAX];
+    int nlooks; /* 0: all rounds are run, whatever they show */
     uint64_t seed;
     int *order; /* rounds * narms arm indices, round by round, shuffled */
     struct wb_placement placement;

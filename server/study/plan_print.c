@@ -10,8 +10,9 @@ static void print_head(const struct wb_plan *plan, struct wb_buf *out)
     const struct wb_study *s = plan->study;
     size_t runs = (size_t)plan->rounds * plan->narms;
 
-    wb_buf_addf(out, "%s: %s %s, %d round%s of %zu arm%s, %zu run%s\n\n", s->name, s->recipe->name,
-                s->version->version, plan->rounds, plan->rounds == 1 ? "" : "s", plan->narms,
+    wb_buf_addf(out, "%s: %s %s, %s%d round%s of %zu arm%s, %zu run%s\n\n", s->name,
+                s->recipe->name, s->version->version, plan->nlooks > 0 ? "at most " : "",
+                plan->rounds, plan->rounds == 1 ? "" : "s", plan->narms,
                 plan->narms == 1 ? "" : "s", runs, runs == 1 ? "" : "s");
 }
 
@@ -223,7 +224,20 @@ static void print_rest(const struct wb_plan *plan, size_t width, struct wb_buf *
                 pl->database_cpus, pl->load_cpus, pl->mems);
     wb_format_bytes(common(plan)->memory_bytes, &b);
     add_sentence(out, "placement", wb_buf_str(&b), width);
+    if (plan->nlooks > 0) {
+        wb_buf_clear(&b);
+        wb_buf_adds(&b, "after round ");
+        for (int i = 0; i < plan->nlooks; i++)
+            wb_buf_addf(&b, "%s%d", i > 0 ? ", " : "", plan->looks[i].rounds);
+        wb_buf_addf(&b,
+                    ": the campaign ends once every contrast is decided; each look has %.3g %% of "
+                    "the error of 5 %%",
+                    plan->looks[0].alpha * 100);
+        add_sentence(out, "looks", wb_buf_str(&b), width);
+    }
     wb_buf_clear(&b);
+    if (plan->nlooks > 0)
+        wb_buf_adds(&b, "at most ");
     wb_format_ns((int64_t)(plan->forecast_s * 1e9), &b);
     if (plan->calibration_arm >= 0)
         wb_buf_addf(&b, ", with one calibration pass on %s before round 1",

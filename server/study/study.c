@@ -162,6 +162,36 @@ static void read_hosts(struct wb_study *s, const struct wb_node *n, struct wb_pr
 
 /* ---- single values ---- */
 
+/* {at_least, at_most, until: decided} */
+static void read_until(struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
+{
+    static const char *const until[] = {"decided", NULL};
+    struct raw_until {
+        int64_t least, most;
+        int until;
+    } raw = {0};
+    static const struct wb_field rows[] = {
+        {"at_least", WB_F_INT, false, offsetof(struct raw_until, least), WB_ROUNDS_LOOK,
+         WB_ROUNDS_MAX, NULL, "rounds before the first look"},
+        {"at_most", WB_F_INT, true, offsetof(struct raw_until, most), WB_ROUNDS_LOOK, WB_ROUNDS_MAX,
+         NULL, "the budget"},
+        {"until", WB_F_WORD, true, offsetof(struct raw_until, until), 0, 0, until, "decided"},
+    };
+
+    if (wb_fields_read(n, "rounds", rows, WB_LEN(rows), &raw, p) > 0)
+        return;
+    if (raw.least == 0)
+        raw.least = raw.most < ROUNDS_DEFAULT ? raw.most : ROUNDS_DEFAULT;
+    if (raw.least > raw.most) {
+        wb_problem(p, wb_node_get(n, "at_least"), "bad-value",
+                   "at_least %lld is more than at_most %lld", (long long)raw.least,
+                   (long long)raw.most);
+        return;
+    }
+    s->rounds_least = raw.least;
+    s->rounds = raw.most;
+}
+
 static void read_rounds(struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
 {
     struct wb_err err = WB_ERR_INIT;
@@ -170,10 +200,10 @@ static void read_rounds(struct wb_study *s, const struct wb_node *n, struct wb_p
     if (!n)
         return;
     if (n->kind == WB_NODE_MAP)
-        wb_problem(p, n, "unsupported",
-                   "rounds as {at_least, at_most, until} is not supported yet; give a number");
+        read_until(s, n, p);
     else if (n->kind != WB_NODE_TEXT && n->kind != WB_NODE_NUMBER)
-        wb_problem(p, n, "wrong-type", "rounds must be a whole number");
+        wb_problem(p, n, "wrong-type",
+                   "rounds must be a whole number, or {at_least, at_most, until: decided}");
     else if (wb_parse_int(n->text, 1, WB_ROUNDS_MAX, &s->rounds, &err) < 0)
         wb_problem(p, n, "bad-value", "rounds: %s", err.root);
 }

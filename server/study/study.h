@@ -109,7 +109,8 @@ struct wb_study {
     size_t ncombinations;                /* at least 1 */
     int64_t copies;                      /* 1, or 2..4 identical arms a, b, ... */
     enum wb_placement_mode placement;
-    int64_t rounds;
+    int64_t rounds;       /* with rounds_least: at most */
+    int64_t rounds_least; /* until decided: planned looks from this round on; 0: no looks */
     uint64_t seed; /* 0 in the file: taken from the kernel when planned, then recorded */
     struct wb_contrast_ask *contrasts;
     size_t ncontrasts;

@@ -318,6 +318,70 @@ static bool has_warning(const wb_json *plan, const char *code)
     return false;
 }
 
+/* Looks of `until: decided`: where they are, and what each may err. */
+static void test_looks(void **state)
+{
+    static const struct {
+        const char *rounds; /* overrides */
+        int most, n;
+        int looks[WB_LOOKS_MAX];
+    } rows[] = {
+        {"rounds=30", 30, 0, {0}},
+        {"rounds={at_least: 8, at_most: 30, until: decided}", 30, 4, {8, 12, 19, 30}},
+        /* 6 rounds cannot show anything at 1.25 %: 2^-5 is 3.1 %. */
+        {"rounds={at_least: 6, at_most: 30, until: decided}", 30, 4, {8, 12, 19, 30}},
+        {"rounds={at_most: 30, until: decided}", 30, 4, {8, 12, 19, 30}},
+        {"rounds={at_least: 20, at_most: 30, until: decided}", 30, 4, {20, 23, 26, 30}},
+        {"rounds={at_least: 8, at_most: 12, until: decided}", 12, 3, {8, 10, 12}},
+        {"rounds={at_least: 8, at_most: 10, until: decided}", 10, 2, {8, 10}},
+        {"rounds={at_least: 8, at_most: 8, until: decided}", 8, 1, {8}},
+        {"rounds={at_most: 7, until: decided}", 7, 1, {7}},
+        {"rounds={at_most: 1000, until: decided}", 1000, 4, {8, 40, 200, 1000}},
+        /* Five contrasts: the least p is 5 times as much. */
+        {"rounds={at_most: 30, until: decided};cpu_quota=none, 1, 0.9, 0.8, 0.7, 0.6",
+         30,
+         4,
+         {10, 14, 21, 30}},
+    };
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_FREE char *all = wb_strf("copies=2;%s", rows[i].rounds);
+        struct wb_study *s = small(strstr(rows[i].rounds, "quota") ? rows[i].rounds : all);
+        struct wb_plan *plan = plan_of(s, 4, 1);
+        WB_AUTO_JSON wb_json *j = wb_plan_json(plan);
+        struct wb_buf b = WB_BUF_INIT(1 << 20);
+
+        assert_int_equal(plan->rounds, rows[i].most);
+        if (plan->nlooks != rows[i].n)
+            fail_msg("%s: %d looks", rows[i].rounds, plan->nlooks);
+        for (int k = 0; k < plan->nlooks; k++) {
+            if (plan->looks[k].rounds != rows[i].looks[k])
+                fail_msg("%s: look %d after %d", rows[i].rounds, k, plan->looks[k].rounds);
+            assert_true(plan->looks[k].alpha == 0.05 / plan->nlooks);
+        }
+        assert_int_equal(wb_json_len(wb_json_get(j, "looks")), rows[i].n);
+        assert_int_equal(has_warning(j, "one-look"), rows[i].n == 1);
+        wb_plan_print(plan, 80, &b);
+        assert_int_equal(strstr(b.data, "\nlooks      after round ") != NULL, rows[i].n > 0);
+        wb_buf_release(&b);
+        wb_plan_free(plan);
+        wb_study_free(s);
+    }
+}
+
+static void test_nothing_to_decide(void **state)
+{
+    struct wb_study *s = small("rounds={at_most: 30, until: decided}");
+    struct wb_plan *plan = plan_of(s, 4, 1);
+    WB_AUTO_JSON wb_json *j = wb_plan_json(plan);
+
+    assert_int_equal(plan->nlooks, 0);
+    assert_int_equal(plan->rounds, 30);
+    assert_true(has_warning(j, "nothing-to-decide"));
+    wb_plan_free(plan);
+    wb_study_free(s);
+}
+
 static void test_json(void **state)
 {
     static const char *const keys[] = {
@@ -600,6 +664,7 @@ int main(void)
         cmocka_unit_test(test_memory),       cmocka_unit_test(test_order),
         cmocka_unit_test(test_seed),         cmocka_unit_test(test_arms),
         cmocka_unit_test(test_series_key),   cmocka_unit_test(test_json),
+        cmocka_unit_test(test_looks),        cmocka_unit_test(test_nothing_to_decide),
         cmocka_unit_test(test_seed_in_json), cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_print),        cmocka_unit_test(test_ids),
         cmocka_unit_test(test_this_machine), cmocka_unit_test(test_steps),

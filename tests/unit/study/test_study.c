@@ -347,6 +347,48 @@ static void test_absent_file(void **state)
     wb_problems_release(&p);
 }
 
+/* What `rounds` may be, and what is said when it is something else. */
+static void test_rounds(void **state)
+{
+    static const struct {
+        const char *rounds;
+        int64_t least, most;
+        const char *problem; /* NULL: none */
+    } rows[] = {
+        {"rounds={at_least: 9, at_most: 30, until: decided}", 9, 30, NULL},
+        {"rounds={at_most: 7, until: decided}", 7, 7, NULL},
+        {"rounds={at_least: 9, at_most: 30}", 0, 0, "until"},
+        {"rounds={at_least: 9, until: decided}", 0, 0, "at_most"},
+        {"rounds={at_most: 30, until: tired}", 0, 0, "decided"},
+        {"rounds={at_least: 5, at_most: 30, until: decided}", 0, 0, "6 to 1000"},
+        {"rounds={at_most: 1001, until: decided}", 0, 0, "6 to 1000"},
+        {"rounds={at_most: 30, until: decided, looks: 3}", 0, 0, "looks"},
+        {"rounds=[8, 9]", 0, 0, "rounds"},
+        {"rounds={}", 0, 0, "until"},
+    };
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_FREE char *text = wb_strdup(rows[i].rounds);
+        char *overrides[] = {text, NULL};
+        const struct wb_study_options o = {.overrides = overrides, .recipes_dir = RECIPES};
+        struct wb_problems p = {0};
+        struct wb_buf b = WB_BUF_INIT(1 << 16);
+        struct wb_study *s = wb_study_read_file(FOLDER "good-small.yaml", &o, &p);
+
+        wb_problems_text(&p, &b);
+        if ((s == NULL) != (rows[i].problem != NULL) ||
+            (rows[i].problem && !strstr(wb_buf_str(&b), rows[i].problem)))
+            fail_msg("%s: %s", rows[i].rounds, wb_buf_str(&b));
+        if (s) {
+            assert_int_equal(s->rounds_least, rows[i].least);
+            assert_int_equal(s->rounds, rows[i].most);
+        }
+        wb_study_free(s);
+        wb_problems_release(&p);
+        wb_buf_release(&b);
+    }
+}
+
 /* The studies that come with recipes must always be good, with every profile. */
 static void test_shipped_studies(void **state)
 {
@@ -385,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_profile_and_overrides),
         cmocka_unit_test(test_resolved_reads_again),
         cmocka_unit_test(test_json_version),
+        cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_absent_file),
         cmocka_unit_test(test_shipped_studies),
     };
