@@ -111,7 +111,7 @@ struct wb_study {
     enum wb_placement_mode placement;
     int64_t rounds;       /* with rounds_least: at most */
     int64_t rounds_least; /* until decided: planned looks from this round on; 0: no looks */
-    uint64_t seed; /* 0 in the file: taken from the kernel when planned, then recorded */
+    uint64_t seed;        /* 0 in the file: taken from the kernel when planned, then recorded */
     struct wb_contrast_ask *contrasts;
     size_t ncontrasts;
     double threshold_percent; /* practical threshold of the verdicts, 2 by default */
