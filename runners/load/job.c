@@ -54,11 +54,13 @@ static const struct field fields[] = {
     {"key_bytes", "--key-bytes", "N", F_INT, AT(key_bytes), 2, WB_KEY_BYTES_MAX, 0,
      "length of a key [16]"},
     {"key_choice", "--key-choice", "LAW", F_TEXT, AT(key_choice_text), 0, 0, 0,
-     "uniform, sequential, zipf[:N] or absent[:SHARE] [uniform]"},
+     "uniform, zipf, latest, gaussian, hotspot, absent, ..."},
     {NULL, "--value", "SIZE", F_VALUE, 0, 0, 0, 0,
-     "e.g. 4KiB; :random, :letters or :zeros [1KiB:random]"},
+     "1KiB, 1..9KiB, 1KiB~99, 8=7,9KiB=3; :letters :zeros :60%"},
     {"value_bytes", NULL, NULL, F_BYTES, AT(value_bytes), 0, WB_VALUE_BYTES_MAX, 0, "value size"},
-    {"value_content", NULL, NULL, F_TEXT, AT(content_text), 0, 0, 0, "random, letters or zeros"},
+    {"value_size", NULL, NULL, F_TEXT, AT(size_text), 0, 0, 0, "law of the value sizes"},
+    {"value_content", NULL, NULL, F_TEXT, AT(content_text), 0, 0, 0,
+     "random, letters, zeros, or the share that compresses away, e.g. 60%"},
     {"mix", "--mix", "MIX", F_MIX, AT(mix_text), 0, 0, 0, "weights, e.g. get=80,set=20 [get=100]"},
     {"model", NULL, NULL, F_TEXT, AT(model_text), 0, 0, 0, "closed or open"},
     {"rate", "--rate", "RATE", F_TEXT, AT(rate_text), 0, 0, 0,
@@ -145,17 +147,17 @@ static int parse_share(const char *s, double *out, struct wb_err *err)
     return wb_parse_real(s, 0, 1, out, err);
 }
 
-static int set_value(struct wb_load_job *job, const char *s, struct wb_err *err)
+static int set_value(struct wb_load_job *job, const char *s)
 {
     const char *colon = strchr(s, ':');
-    WB_AUTO_FREE char *size = colon ? wb_strndup(s, (size_t)(colon - s)) : wb_strdup(s);
-    int rc = wb_parse_bytes(size, 0, WB_VALUE_BYTES_MAX, &job->value_bytes, err);
 
-    if (rc == 0 && colon) {
+    free(job->size_text);
+    job->size_text = colon ? wb_strndup(s, (size_t)(colon - s)) : wb_strdup(s);
+    if (colon) {
         free(job->content_text);
         job->content_text = wb_strdup(colon + 1);
     }
-    return rc;
+    return 0;
 }
 
 static int set_from_text(struct wb_load_job *job, const struct field *f, const char *s,
@@ -175,7 +177,7 @@ static int set_from_text(struct wb_load_job *job, const struct field *f, const c
     case F_SHARE:
         return parse_share(s, at, err);
     case F_VALUE:
-        return set_value(job, s, err);
+        return set_value(job, s);
     case F_BOOL:
         *(bool *)at = true;
         return 0;
@@ -305,6 +307,9 @@ int wb_load_job_read(struct wb_load_job *job, const wb_json *doc, struct wb_err 
         if (rc < 0)
             return rc;
     }
+    if (wb_json_is_number(wb_json_get(doc, "value_bytes")) &&
+        wb_json_string(wb_json_get(doc, "value_size")))
+        return wb_fail(err, WB_INVALID, "job: value_bytes and value_size both say the size");
     return 0;
 }
 

@@ -8,17 +8,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runners/load/laws.h"
 #include "runners/load/schedule.h"
 #include "server/base/json.h"
 
 enum wb_load_model { WB_LOAD_CLOSED, WB_LOAD_OPEN };
 enum wb_load_arrivals { WB_LOAD_CONSTANT, WB_LOAD_POISSON };
 enum wb_load_catch_up { WB_LOAD_IMMEDIATE, WB_LOAD_CAPPED, WB_LOAD_DROP };
-enum wb_load_key_choice { WB_LOAD_UNIFORM, WB_LOAD_SEQUENTIAL, WB_LOAD_ZIPF, WB_LOAD_ABSENT };
 /* How keys are divided between the addresses of a target: each address has all keys, every n-th
  * key, or an equal range of the 16384 slots that keys are hashed to in a Redis cluster. */
 enum wb_load_split { WB_LOAD_SPLIT_NONE, WB_LOAD_SPLIT_KEYS, WB_LOAD_SPLIT_SLOTS };
-enum wb_load_content { WB_LOAD_RANDOM, WB_LOAD_LETTERS, WB_LOAD_ZEROS };
+/* COMPRESSIBLE: random with zeros in it. */
+enum wb_load_content { WB_LOAD_RANDOM, WB_LOAD_LETTERS, WB_LOAD_ZEROS, WB_LOAD_COMPRESSIBLE };
 
 #define WB_LOAD_THREADS_MAX 256
 #define WB_LOAD_CONNECTIONS_MAX 65536
@@ -38,7 +39,9 @@ struct wb_load_job {
     char *split_text; /* "none", "keys" or "slots"; NULL: none */
     char *cpus;       /* CPU list; NULL: all CPUs this process may use */
     int64_t seed;
-    int64_t keys, key_bytes, value_bytes;
+    int64_t keys, key_bytes;
+    int64_t value_bytes; /* of every value; of sizes by a law the most */
+    char *size_text;     /* law of the sizes; NULL: value_bytes */
     char *key_choice_text, *mix_text, *arrivals_text, *catch_up_text, *content_text, *model_text;
     char *rate_text; /* "20k/s", "1k,5k/s" (steps), "1k..20k/s" (ramp); NULL: rate_per_s as it is */
     double rate_per_s; /* open loop; total over all parts; of a profile the mean over the window */
@@ -61,10 +64,10 @@ struct wb_load_job {
     enum wb_load_catch_up catch_up;
     double catch_up_times; /* CAPPED: most times the rate */
     enum wb_load_split split;
-    enum wb_load_key_choice key_choice;
-    double zipf_exponent;
-    double absent_share; /* ABSENT: of the operations whose key was never loaded, 0..1 */
+    struct wb_key_law key_law;
+    struct wb_size_law size_law;
     enum wb_load_content content;
+    double zeros_share; /* COMPRESSIBLE: of the bytes */
     struct wb_load_mix_part mix[WB_LOAD_OPS_MAX];
     int nmix;
     int64_t part, parts;   /* part from 0 */

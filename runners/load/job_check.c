@@ -138,37 +138,46 @@ static int check_model(struct wb_load_job *job, struct wb_err *err)
     return 0;
 }
 
-static int check_data(struct wb_load_job *job, struct wb_err *err)
+/* random, letters, zeros, or a percentage of zeros. */
+static int check_content(struct wb_load_job *job, struct wb_err *err)
 {
-    static const char *const choices[] = {"uniform", "sequential", "zipf", "absent", NULL};
-    static const char *const contents[] = {"random", "letters", "zeros", NULL};
-    const char *choice = job->key_choice_text;
+    static const char *const contents[] = {"random", "letters", "zeros", "a share such as 60%",
+                                           NULL};
+    const char *text = job->content_text;
     int v = 0, rc;
 
-    job->zipf_exponent = 0.99;
-    job->absent_share = 1;
-    if (choice && strncmp(choice, "zipf:", 5) == 0) {
-        v = WB_LOAD_ZIPF;
-        rc = wb_parse_real(choice + 5, 0.01, 10, &job->zipf_exponent, err);
+    if (text && text[0] >= '0' && text[0] <= '9') {
+        rc = wb_parse_percent(text, 0, 100, &job->zeros_share, err);
         if (rc < 0)
-            return wb_wrap(err, "key-choice");
-    } else if (choice && strncmp(choice, "absent:", 7) == 0) {
-        v = WB_LOAD_ABSENT;
-        rc = wb_parse_percent(choice + 7, 0, 100, &job->absent_share, err);
-        if (rc < 0)
-            return wb_wrap(err, "key-choice");
-        job->absent_share /= 100;
+            return wb_wrap(err, "value content");
+        job->zeros_share /= 100;
+        v = WB_LOAD_COMPRESSIBLE;
     } else {
-        rc = find_word("key-choice", choice, choices, 0, &v, err);
+        rc = find_word("value content", text, contents, 0, &v, err);
         if (rc < 0)
             return rc;
     }
-    job->key_choice = (enum wb_load_key_choice)v;
-    v = 0;
-    rc = find_word("value content", job->content_text, contents, 0, &v, err);
+    job->content = (enum wb_load_content)v;
+    return 0;
+}
+
+static int check_data(struct wb_load_job *job, struct wb_err *err)
+{
+    int rc = wb_key_law_parse(job->key_choice_text, &job->key_law, err);
+
+    if (rc < 0)
+        return wb_wrap(err, "key-choice");
+    if (job->size_text) {
+        rc = wb_size_law_parse(job->size_text, &job->size_law, err);
+        if (rc < 0)
+            return rc;
+        job->value_bytes = job->size_law.most;
+    } else {
+        job->size_law = (struct wb_size_law){.kind = WB_SIZE_FIXED};
+    }
+    rc = check_content(job, err);
     if (rc < 0)
         return rc;
-    job->content = (enum wb_load_content)v;
     if (job->key_bytes < (int64_t)wb_keys_bytes_min(wb_keys_named(job)))
         return wb_fail(err, WB_INVALID, "key-bytes: %lld are too few for %lld keys, at least %u",
                        (long long)job->key_bytes, (long long)wb_keys_named(job),
@@ -335,6 +344,7 @@ wb_json *wb_load_job_json(const struct wb_load_job *job)
     wb_json_set_int(j, "key_bytes", job->key_bytes);
     wb_json_set_str(j, "key_choice", or_text(job->key_choice_text, "uniform"));
     wb_json_set_int(j, "value_bytes", job->value_bytes);
+    wb_json_set_str(j, "value_size", job->size_text);
     wb_json_set_str(j, "value_content", or_text(job->content_text, "random"));
     wb_json_set(j, "mix", mix);
     wb_json_set_str(j, "rate", open ? job->rate_text : NULL);

@@ -50,24 +50,30 @@ uint16_t wb_crc16(uint16_t crc, const char *text, size_t n)
 void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job)
 {
     char text[WB_KEY_BYTES_MAX];
-    double s = job->zipf_exponent;
+    const struct wb_key_law *l = &job->key_law;
+    double s = l->exponent, share = l->share >= 1 ? 1 : l->share;
     unsigned bits = 0;
 
-    *k = (struct wb_keys){.choice = job->key_choice,
+    *k = (struct wb_keys){.law = *l,
                           .n = (uint64_t)job->keys,
                           .seed = wb_mix64((uint64_t)job->seed, 'k'),
                           .bytes = (uint32_t)job->key_bytes,
-                          .digits = wb_keys_bytes_min(wb_keys_named(job)) - 1,
-                          .exponent = s};
-    k->h_first = hat(s, 1.5) - 1;
-    k->h_last = hat(s, (double)k->n + 0.5);
-    k->shift = 2 - hat_inverse(s, hat(s, 2.5) - pow(2, -s));
+                          .digits = wb_keys_bytes_min(wb_keys_named(job)) - 1};
+    if (l->choice == WB_LOAD_ZIPF || l->choice == WB_LOAD_LATEST) {
+        k->h_first = hat(s, 1.5) - 1;
+        k->h_last = hat(s, (double)k->n + 0.5);
+        k->shift = 2 - hat_inverse(s, hat(s, 2.5) - pow(2, -s));
+    }
+    if (l->choice == WB_LOAD_EXPONENTIAL)
+        k->span = -expm1(-1 / l->width);
+    k->hot = (uint64_t)(l->hot * (double)k->n);
+    k->hot = k->hot < 1 ? 1 : k->hot > k->n ? k->n : k->hot;
     while (bits < 64 && ((uint64_t)1 << bits) < k->n)
         bits++;
     k->half_bits = bits < 2 ? 1 : (bits + 1) / 2;
     wb_keys_text(k, 0, text);
     k->crc = wb_crc16(0, text, k->bytes - k->digits);
-    k->absent_below = job->absent_share >= 1 ? UINT64_MAX : (uint64_t)(job->absent_share * 0x1p64);
+    k->below = share >= 1 ? UINT64_MAX : (uint64_t)(share * 0x1p64);
 }
 
 uint64_t wb_keys_scatter(const struct wb_keys *k, uint64_t rank)
@@ -88,30 +94,104 @@ uint64_t wb_keys_scatter(const struct wb_keys *k, uint64_t rank)
     return rank;
 }
 
-uint64_t wb_keys_zipf(const struct wb_keys *k, uint64_t index)
+static double unit(uint64_t hash) /* [0, 1) */
+{
+    return (double)(hash >> 11) * 0x1p-53;
+}
+
+static uint64_t evenly(uint64_t hash, uint64_t n)
+{
+    return (uint64_t)(((unsigned __int128)hash * n) >> 64);
+}
+
+double wb_keys_normal(uint64_t hash)
+{
+    double u = 1 - unit(hash), v = unit(wb_keys_hash(hash, 1)); /* u > 0 */
+
+    return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
+}
+
+/* The rank from 0. */
+static uint64_t zipf(const struct wb_keys *k, uint64_t index)
 {
     uint64_t state = wb_keys_hash(k->seed, index);
 
     for (uint64_t attempt = 0;; attempt++) {
-        double u = (double)(wb_keys_hash(state, attempt) >> 11) * 0x1p-53;
+        double u = unit(wb_keys_hash(state, attempt));
         double y = k->h_last + u * (k->h_first - k->h_last);
-        double x = hat_inverse(k->exponent, y);
+        double x = hat_inverse(k->law.exponent, y);
         double rank = floor(x + 0.5);
         if (rank < 1)
             rank = 1;
         if (rank > (double)k->n)
             rank = (double)k->n;
         if (rank - x <= k->shift ||
-            y >= hat(k->exponent, rank + 0.5) - exp(-log(rank) * k->exponent))
-            return wb_keys_scatter(k, (uint64_t)rank - 1);
+            y >= hat(k->law.exponent, rank + 0.5) - exp(-log(rank) * k->law.exponent))
+            return (uint64_t)rank - 1;
     }
 }
 
-uint64_t wb_keys_absent(const struct wb_keys *k, uint64_t index)
+static uint64_t absent(const struct wb_keys *k, uint64_t index)
 {
-    uint64_t key = (uint64_t)(((unsigned __int128)wb_keys_hash(k->seed, index) * k->n) >> 64);
+    uint64_t key = evenly(wb_keys_hash(k->seed, index), k->n);
 
-    return wb_keys_hash(~k->seed, index) < k->absent_below ? key + k->n : key;
+    return wb_keys_hash(~k->seed, index) < k->below ? key + k->n : key;
+}
+
+/* What falls outside of the key space is drawn again. */
+static uint64_t gaussian(const struct wb_keys *k, uint64_t index)
+{
+    double n = (double)k->n;
+    uint64_t state = wb_keys_hash(k->seed, index);
+
+    for (uint64_t attempt = 0;; attempt++) {
+        double x = n / 2 + k->law.width * n * wb_keys_normal(wb_keys_hash(state, attempt));
+        if (x >= 0 && x < n)
+            return (uint64_t)x;
+    }
+}
+
+/* The exponential law up to n, by its inverse. */
+static uint64_t exponential(const struct wb_keys *k, uint64_t index)
+{
+    double u = unit(wb_keys_hash(k->seed, index));
+    uint64_t key = (uint64_t)(-k->law.width * log1p(-u * k->span) * (double)k->n);
+
+    return key < k->n ? key : k->n - 1;
+}
+
+static uint64_t hotspot(const struct wb_keys *k, uint64_t index)
+{
+    uint64_t h = wb_keys_hash(k->seed, index);
+
+    if (k->hot == k->n || wb_keys_hash(~k->seed, index) < k->below)
+        return evenly(h, k->hot);
+    return k->hot + evenly(h, k->n - k->hot);
+}
+
+static uint64_t in_order(const struct wb_keys *k, uint64_t index)
+{
+    switch (k->law.choice) {
+    case WB_LOAD_ZIPF:
+        return zipf(k, index);
+    case WB_LOAD_LATEST:
+        return k->n - 1 - zipf(k, index);
+    case WB_LOAD_GAUSSIAN:
+        return gaussian(k, index);
+    case WB_LOAD_EXPONENTIAL:
+        return exponential(k, index);
+    case WB_LOAD_HOTSPOT:
+        return hotspot(k, index);
+    default:
+        return absent(k, index);
+    }
+}
+
+uint64_t wb_keys_drawn(const struct wb_keys *k, uint64_t index)
+{
+    uint64_t key = in_order(k, index);
+
+    return k->law.scatter ? wb_keys_scatter(k, key) : key;
 }
 
 void wb_keys_text(const struct wb_keys *k, uint64_t key, char *out)

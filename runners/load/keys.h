@@ -13,23 +13,25 @@
 #define WB_KEY_BYTES_MAX 1024
 
 struct wb_keys {
-    enum wb_load_key_choice choice;
+    struct wb_key_law law;
     uint64_t n; /* key space 0..n-1 */
     uint64_t seed;
     uint32_t bytes;  /* of the key's text */
     uint32_t digits; /* of the largest key */
     uint16_t crc;    /* CRC-16/XMODEM of the part of the text before the digits */
     /* Zipf by rejection-inversion (Hörmann and Derflinger 1996): constants of the hat. */
-    double exponent, h_first, h_last, shift;
-    uint64_t absent_below; /* ABSENT: a second hash below it makes a key that was never loaded */
-    /* Scatters Zipf ranks over the key space: a Feistel permutation of `half_bits` twice. */
+    double h_first, h_last, shift;
+    uint64_t below; /* HOTSPOT, ABSENT: what is drawn when a second hash is below it */
+    uint64_t hot;   /* HOTSPOT: the first so many keys, 1..n */
+    double span;    /* EXPONENTIAL: of the distribution function up to n */
+    /* Scatters ranks over the key space: a Feistel permutation of `half_bits` twice. */
     unsigned half_bits;
 };
 
 /* How many keys a job can name: those that are never loaded have the numbers behind the others. */
 static inline uint64_t wb_keys_named(const struct wb_load_job *job)
 {
-    return (uint64_t)job->keys * (job->key_choice == WB_LOAD_ABSENT ? 2 : 1);
+    return (uint64_t)job->keys * (job->key_law.choice == WB_LOAD_ABSENT ? 2 : 1);
 }
 
 /* Fewest bytes that hold every key of a space of n. */
@@ -37,8 +39,7 @@ uint32_t wb_keys_bytes_min(uint64_t n);
 /* bytes >= wb_keys_bytes_min(n), <= WB_KEY_BYTES_MAX. */
 void wb_keys_init(struct wb_keys *k, const struct wb_load_job *job);
 
-uint64_t wb_keys_zipf(const struct wb_keys *k, uint64_t index); /* the slow laws */
-uint64_t wb_keys_absent(const struct wb_keys *k, uint64_t index);
+uint64_t wb_keys_drawn(const struct wb_keys *k, uint64_t index); /* the laws that cost more */
 /* A bijection of 0..n-1. */
 uint64_t wb_keys_scatter(const struct wb_keys *k, uint64_t rank);
 /* 64 random bits for an index; one multiply-xor hash, inlined for the hot path. */
@@ -54,15 +55,17 @@ static inline uint64_t wb_keys_hash(uint64_t seed, uint64_t index)
 /* Key of operation `index`. */
 static inline uint64_t wb_keys_at(const struct wb_keys *k, uint64_t index)
 {
-    if (k->choice == WB_LOAD_UNIFORM)
+    if (k->law.choice == WB_LOAD_UNIFORM)
         return (uint64_t)(((unsigned __int128)wb_keys_hash(k->seed, index) * k->n) >> 64);
-    if (k->choice == WB_LOAD_SEQUENTIAL)
+    if (k->law.choice == WB_LOAD_SEQUENTIAL)
         return index % k->n;
-    return k->choice == WB_LOAD_ZIPF ? wb_keys_zipf(k, index) : wb_keys_absent(k, index);
+    return wb_keys_drawn(k, index);
 }
 
 /* CRC-16/XMODEM (polynomial 0x1021, from the highest bit, start 0) going on from crc. */
 uint16_t wb_crc16(uint16_t crc, const char *text, size_t n);
+/* A normal deviate, the same for the same hash; by Box and Muller. */
+double wb_keys_normal(uint64_t hash);
 /* Writes the text of a key: 'k' and the number, zero-padded to `bytes`. */
 void wb_keys_text(const struct wb_keys *k, uint64_t key, char *out);
 

@@ -49,8 +49,6 @@ static const char *const ops_later[] = {"select", "update", "delete", "read",
                                         "write",  "scan",   "append", NULL};
 static const char *const orders[] = {"sequential", NULL};
 static const char *const orders_later[] = {"random", NULL};
-static const char *const key_choices[] = {"uniform", "sequential", "zipf", "absent", NULL};
-static const char *const key_choices_later[] = {"hotspot", "latest", NULL};
 static const char *const arrival_laws[] = {"poisson", "constant", NULL};
 
 static void read_mix(struct wb_phase *ph, const struct wb_node *mix, struct wb_problems *p)
@@ -208,32 +206,21 @@ static void read_load(struct wb_phase *ph, const struct wb_node *n, const struct
     refuse_keys(n, measured_only, "in the data load (op: insert)", p);
 }
 
-/* uniform, sequential, zipf or zipf:1.2, absent or absent:20%. */
+/* What runners/load/laws.h says of keys. */
 static void read_keys(const struct wb_phase *ph, const struct wb_node *n,
                       const struct raw_phase *raw, struct wb_problems *p)
 {
     const struct wb_node *at = wb_node_get(n, "keys");
-    const char *colon = raw->keys ? strchr(raw->keys, ':') : NULL;
-    WB_AUTO_FREE char *law =
-        colon ? wb_strndup(raw->keys, (size_t)(colon - raw->keys)) : wb_strdup(raw->keys);
+    WB_AUTO_FREE char *name = raw->keys ? wb_strndup(raw->keys, strcspn(raw->keys, ":")) : NULL;
+    struct wb_key_law law;
     struct wb_err err = WB_ERR_INIT;
-    double v = 0;
-    int w, rc = 0;
+    char text[2 * WB_ERR_TEXT_MAX];
 
-    if (!law)
+    if (!name || wb_word_now(at, "keys", name, wb_key_law_names(), NULL, p) < 0)
         return;
-    w = wb_word_now(at, "keys", law, key_choices, key_choices_later, p);
-    if (w < 0)
-        return;
-    if (colon && strcmp(law, "zipf") == 0)
-        rc = wb_parse_real(colon + 1, 0.01, 10, &v, &err);
-    else if (colon && strcmp(law, "absent") == 0)
-        rc = wb_parse_percent(colon + 1, 0, 100, &v, &err);
-    else if (colon)
-        rc = wb_fail(&err, WB_INVALID, "only zipf and absent take a number");
-    if (rc < 0)
-        wb_problem(p, at, "bad-value", "keys is such as zipf:1.2 or absent:20%%: %s", err.root);
-    if (strcmp(law, "absent") == 0 && ph->get_percent < 100)
+    if (wb_key_law_parse(raw->keys, &law, &err) < 0)
+        wb_problem(p, at, "bad-value", "%s", wb_err_text(&err, text, sizeof(text)));
+    else if (law.choice == WB_LOAD_ABSENT && ph->get_percent < 100)
         wb_problem(p, at, "contradiction",
                    "keys: absent is for gets alone: a set would make the key, and then it is "
                    "there");

@@ -62,7 +62,6 @@ static struct rig *rig_new(const struct wb_protocol *protocol)
     wb_load_job_init(&r->job);
     r->job.depth = DEPTH;
     r->job.value_bytes = 8;
-    r->job.zipf_exponent = 1;
     r->job.content = WB_LOAD_ZEROS;
     r->plan.job = r->plan.data.job = &r->job;
     wb_keys_init(&r->plan.data.keys, &r->job);

@@ -35,7 +35,8 @@ struct memcached_conn {
 
 static int setup(const struct wb_load_data *data, void **context, struct wb_err *err)
 {
-    WB_AUTO_FREE char *size = wb_strf(" 0 0 %u\r\n", data->values.bytes);
+    WB_AUTO_FREE char *size =
+        data->values.fixed ? wb_strf(" 0 0 %u\r\n", data->values.most) : wb_strdup(" 0 0 ");
     const struct {
         const char *head, *tail;
     } text[OPS] = {
@@ -70,7 +71,8 @@ static size_t request_max(const void *context)
 {
     const struct memcached *m = context;
 
-    return m->request[OP_SET].len + m->data->values.bytes + 2;
+    return m->request[OP_SET].len + (m->data->values.fixed ? 0 : WB_VALUE_DIGITS + 2) +
+           m->data->values.most + 2;
 }
 
 static void reset(void *context, void *conn_state)
@@ -92,8 +94,12 @@ static char *build(const void *context, struct wb_conn *c, const struct wb_slot 
     out = wb_template_write(&m->request[s->op], &d->keys, key, out);
     if (s->op != OP_SET && s->op != OP_ADD)
         return out;
-    wb_values_write(&d->values, key, out);
-    out += d->values.bytes;
+    if (__builtin_expect(!d->values.fixed, 0)) {
+        out = wb_values_digits(wb_values_size(&d->values, key), out);
+        memcpy(out, "\r\n", 2);
+        out += 2;
+    }
+    out += wb_values_write(&d->values, key, out);
     memcpy(out, "\r\n", 2);
     return out + 2;
 }

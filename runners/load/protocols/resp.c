@@ -25,7 +25,8 @@ static int setup(const struct wb_load_data *data, void **context, struct wb_err 
     struct resp *r = wb_calloc(1, sizeof(*r));
     WB_AUTO_FREE char *get = wb_strf("*2\r\n$3\r\nGET\r\n$%u\r\n", data->keys.bytes);
     WB_AUTO_FREE char *set = wb_strf("*3\r\n$3\r\nSET\r\n$%u\r\n", data->keys.bytes);
-    WB_AUTO_FREE char *value = wb_strf("\r\n$%u\r\n", data->values.bytes);
+    WB_AUTO_FREE char *value =
+        data->values.fixed ? wb_strf("\r\n$%u\r\n", data->values.most) : wb_strdup("\r\n$");
 
     (void)err;
     r->data = data;
@@ -50,7 +51,8 @@ static size_t request_max(const void *context)
 {
     const struct resp *r = context;
 
-    return r->set.len + r->data->values.bytes + 2;
+    return r->set.len + (r->data->values.fixed ? 0 : WB_VALUE_DIGITS + 2) + r->data->values.most +
+           2;
 }
 
 static void reset(void *context, void *conn_state)
@@ -69,8 +71,12 @@ static char *build(const void *context, struct wb_conn *c, const struct wb_slot 
     if (s->op == OP_GET)
         return wb_template_write(&r->get, &d->keys, key, out);
     out = wb_template_write(&r->set, &d->keys, key, out);
-    wb_values_write(&d->values, key, out);
-    out += d->values.bytes;
+    if (__builtin_expect(!d->values.fixed, 0)) {
+        out = wb_values_digits(wb_values_size(&d->values, key), out);
+        memcpy(out, "\r\n", 2);
+        out += 2;
+    }
+    out += wb_values_write(&d->values, key, out);
     memcpy(out, "\r\n", 2);
     return out + 2;
 }

@@ -71,7 +71,7 @@ void wb_pieces_block(struct wb_pieces *p, int64_t n, const struct wb_values *val
     if (!values)
         return;
     p->expect = wb_values_expect(values, key, p->scratch);
-    p->differs = n != (int64_t)values->bytes;
+    p->differs = n != (int64_t)wb_values_size(values, key);
 }
 
 size_t wb_pieces_pass(struct wb_pieces *p, const char *data, size_t n)

@@ -36,8 +36,7 @@ static void rig_up(struct rig *r, const struct wb_protocol *protocol, const char
     wb_load_job_init(&r->job);
     r->job.depth = 64;
     r->job.value_bytes = VALUE;
-    r->job.key_choice = WB_LOAD_SEQUENTIAL;
-    r->job.zipf_exponent = 1;
+    r->job.key_law.choice = WB_LOAD_SEQUENTIAL;
     wb_keys_init(&r->plan.data.keys, &r->job);
     wb_values_init(&r->plan.data.values, &r->job);
     r->plan.job = r->plan.data.job = &r->job;

@@ -182,13 +182,14 @@ static void test_flags(void **state)
     assert_int_equal(job.model, WB_LOAD_OPEN); /* a rate makes it open */
     assert_int_equal(job.depth, WB_LOAD_OPEN_DEPTH);
     assert_int_equal(job.value_bytes, 64);
+    assert_int_equal(job.size_law.kind, WB_SIZE_FIXED);
     assert_int_equal(job.content, WB_LOAD_ZEROS);
     assert_true(job.verify_share == 0.05);
     assert_int_equal(job.part, 1);
     assert_int_equal(job.parts, 3);
     assert_int_equal(job.catch_up, WB_LOAD_CAPPED);
     assert_true(job.catch_up_times == 2);
-    assert_true(job.zipf_exponent == 1.2);
+    assert_true(job.key_law.exponent == 1.2);
     assert_true(job.load);
     assert_true(wb_load_job_flag_alone("--load"));
     assert_false(wb_load_job_flag_alone("--depth"));
