@@ -41,10 +41,9 @@ static void print_help(void)
 
     wb_buf_adds(&b, "Usage: wb-load [OPTIONS] TARGET\n"
                     "Puts load on a database and says whether the numbers may be believed.\n"
-                    "TARGET is");
+                    "TARGET is SCHEME://HOST:PORT[,HOST:PORT...], SCHEME one of");
     for (size_t i = 0; wb_protocols()[i]; i++)
-        wb_buf_addf(&b, "%s %s://%s", i ? "," : "", wb_protocols()[i]->name,
-                    wb_protocols()[i]->no_socket ? "" : "HOST:PORT[,HOST:PORT...]");
+        wb_buf_addf(&b, "%s %s", i ? "," : "", wb_protocols()[i]->name);
     wb_buf_adds(&b, "\n\n");
     wb_load_job_help(&b);
     wb_buf_adds(&b, "  --job FILE           the same from a JSON document, - is stdin\n"

@@ -1,15 +1,20 @@
 /*
- * A RESP server that misbehaves as asked, for tests of load generators: answers at once, after a
- * constant delay, not at all during known pauses, with planted errors, or falls silent. It counts
- * what it was sent, so that a client's own counts can be checked.
+ * A server that misbehaves as asked, for tests of load generators: answers at once, after one or
+ * two constant delays, not at all during known pauses, no faster than a cap, with planted errors,
+ * or falls silent. It counts what it was sent, so that a client's own counts can be checked.
  *
- *     responder [--port N] [--value BYTES] [--delay-us N] [--pause-at MS --pause-for MS]
- *               [--error-every N] [--silent-every N] [--close-every N] [--rate N]
- *               [--report FILE]
+ *     responder [--protocol resp|memcached] [--port N] [--value BYTES] [--report FILE]
+ *               [--delay-us N] [--slow-every N --slow-us N] [--pause-at MS --pause-for MS]
+ *               [--rate N] [--error-every N] [--silent-every N] [--close-every N]
+ *               [--cut-every N] [--huge-every N] [--trickle 1] [--arrivals FILE]
  *
- * Prints "port N" when it listens. Times of --pause-at count from the first request. --silent-every
- * N: on the N-th request its connection stops answering for good. --rate: most answers a second.
- * On SIGTERM or SIGINT it writes its report and ends.
+ * Prints "port N" when it listens. Times of --pause-at count from the first request. Every N-th
+ * request: --slow-every is answered after --slow-us instead; --silent-every: its connection stops
+ * answering for good; --close-every: is closed; --cut-every: is closed after half an answer;
+ * --huge-every: is answered with the longest length that can be written. --trickle: one byte a
+ * send.
+ * --rate: most answers a second. --arrivals: when each request was read, ns since the first, a line
+ * each. On SIGTERM or SIGINT it writes its report and ends.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,36 +38,46 @@
 #define IN_MAX (128u << 20)
 #define READ_SIZE (256u << 10)
 #define EVENTS 64
+#define KEY_KEPT 64 /* longer keys are not answered by a memcached */
+
+enum protocol { RESP, MEMCACHED };
+enum kind { GET, SET, META_GET, DELETE };
+enum fault { NONE, ERROR, CUT, HUGE_LENGTH };
 
 struct peer {
     int fd;
-    bool silent, dirty;
+    bool silent, dirty, end; /* end: closed when what is there is sent */
+    int64_t last_due;        /* answers of one connection keep their order */
     struct wb_buf in, out;
     struct peer *next_dirty, *next;
 };
 
-struct due { /* an answer that waits for its time */
+struct answer {
     struct peer *to;
-    int64_t at;
-    bool get, error;
+    int64_t at, nth; /* when it is due; among equals the first one first */
+    enum kind kind;
+    enum fault fault;
+    char key[KEY_KEPT];
 };
 
 struct options {
-    int64_t port, value, delay_us, pause_at_ms, pause_for_ms, error_every, silent_every,
-        close_every, rate;
-    char *report;
+    int64_t port, value, delay_us, slow_every, slow_us, pause_at_ms, pause_for_ms, error_every,
+        silent_every, close_every, cut_every, huge_every, trickle, rate;
+    const char *report, *arrivals;
+    enum protocol protocol;
 };
 
 struct responder {
     struct options o;
     int epfd, listen_fd, signal_fd;
-    char *value; /* the whole bulk reply */
-    size_t value_len;
-    struct due *queue; /* ring in order of time */
-    size_t head, tail, cap;
+    char *value;          /* with its closing CRLF */
+    struct answer *queue; /* binary heap: what waits for its time */
+    size_t queued, cap;
+    int64_t *arrival;
+    size_t arrivals, arrivals_cap;
     struct peer *dirty, *peers; /* to be sent; all that ever were: answers may wait for them */
     int64_t first_request, pause_from, pause_to; /* ns monotonic; 0: not yet */
-    int64_t requests, gets, sets, errors, swallowed, closed, connections, answered;
+    int64_t requests, gets, sets, errors, swallowed, closed, connections, answered, cut, huge, slow;
     int64_t rate_from, rate_done;
     bool paused, end;
 };
@@ -81,35 +97,83 @@ static void mark_dirty(struct responder *r, struct peer *p)
     r->dirty = p;
 }
 
-static void answer(struct responder *r, struct peer *p, bool get, bool error)
+static void put_value(const struct responder *r, struct wb_buf *out, const struct answer *a)
 {
-    if (p->fd < 0)
-        return;
-    if (error)
-        wb_buf_adds(&p->out, "-ERR planted\r\n");
-    else if (get)
-        wb_buf_add(&p->out, r->value, r->value_len);
+    long long n = r->o.value;
+
+    if (r->o.protocol == RESP)
+        wb_buf_addf(out, "$%lld\r\n", n);
+    else if (a->kind == META_GET)
+        wb_buf_addf(out, "VA %lld\r\n", n);
     else
-        wb_buf_add(&p->out, "+OK\r\n", 5);
+        wb_buf_addf(out, "VALUE %s 0 %lld\r\n", a->key, n);
+    wb_buf_add(out, r->value, (size_t)n + 2);
+    if (r->o.protocol == MEMCACHED && a->kind == GET)
+        wb_buf_adds(out, "END\r\n");
+}
+
+static void put_answer(const struct responder *r, struct wb_buf *out, const struct answer *a)
+{
+    bool resp = r->o.protocol == RESP;
+
+    if (a->fault == ERROR)
+        wb_buf_adds(out, resp ? "-ERR planted\r\n" : "SERVER_ERROR planted\r\n");
+    else if (a->fault == HUGE_LENGTH)
+        wb_buf_adds(out, resp ? "$9223372036854775807\r\n" : "VALUE k 0 18446744073709551615\r\n");
+    else if (a->kind == GET || a->kind == META_GET)
+        put_value(r, out, a);
+    else if (resp)
+        wb_buf_adds(out, "+OK\r\n");
+    else
+        wb_buf_adds(out, a->kind == DELETE ? "DELETED\r\n" : "STORED\r\n");
+}
+
+static void answer(struct responder *r, const struct answer *a)
+{
+    struct peer *p = a->to;
+    size_t before = p->out.len;
+
+    if (p->fd < 0 || p->end)
+        return;
+    put_answer(r, &p->out, a);
+    if (a->fault == CUT) {
+        p->out.len = before + (p->out.len - before) / 2;
+        p->end = true;
+    }
     r->answered++;
     mark_dirty(r, p);
 }
 
-static void answer_later(struct responder *r, const struct due *d)
+/* --- the heap --- */
+
+static bool sooner(const struct answer *a, const struct answer *b)
 {
-    if (r->tail - r->head == r->cap) {
-        size_t old = r->cap;
-        struct due *queue;
-        r->cap = old ? old * 2 : 4096;
-        queue = wb_calloc(r->cap, sizeof(*queue));
-        for (size_t i = 0; i < old; i++)
-            queue[i] = r->queue[(r->head + i) % old];
-        free(r->queue);
-        r->queue = queue;
-        r->head = 0;
-        r->tail = old;
+    return a->at != b->at ? a->at < b->at : a->nth < b->nth;
+}
+
+static void answer_later(struct responder *r, const struct answer *a)
+{
+    size_t i = r->queued++;
+
+    wb_grow(&r->queue, &r->cap, r->queued, sizeof(*r->queue));
+    for (; i > 0 && sooner(a, &r->queue[(i - 1) / 2]); i = (i - 1) / 2)
+        r->queue[i] = r->queue[(i - 1) / 2];
+    r->queue[i] = *a;
+}
+
+static void drop_first(struct responder *r)
+{
+    struct answer last = r->queue[--r->queued];
+    size_t i = 0, child;
+
+    while ((child = 2 * i + 1) < r->queued) {
+        child += child + 1 < r->queued && sooner(&r->queue[child + 1], &r->queue[child]);
+        if (!sooner(&r->queue[child], &last))
+            break;
+        r->queue[i] = r->queue[child];
+        i = child;
     }
-    r->queue[r->tail++ % r->cap] = *d;
+    r->queue[i] = last;
 }
 
 static void hang_up(struct peer *p)
@@ -126,17 +190,31 @@ static bool every(int64_t n, int64_t count)
     return n > 0 && count % n == 0;
 }
 
-static void request(struct responder *r, struct peer *p, bool get)
+static void count(struct responder *r, enum kind kind)
 {
-    struct due d = {.to = p, .get = get};
+    int64_t now = r->o.arrivals || r->first_request == 0 ? wb_now_ns(NULL) : 0;
 
     r->requests++;
-    if (get)
+    if (kind == GET || kind == META_GET)
         r->gets++;
     else
         r->sets++;
     if (r->first_request == 0)
-        r->first_request = wb_now_ns(NULL);
+        r->first_request = now;
+    if (!r->o.arrivals)
+        return;
+    wb_grow(&r->arrival, &r->arrivals_cap, r->arrivals + 1, sizeof(*r->arrival));
+    r->arrival[r->arrivals++] = now - r->first_request;
+}
+
+static void request(struct responder *r, struct peer *p, enum kind kind, const char *key, size_t n)
+{
+    struct answer a = {.to = p, .kind = kind, .nth = r->requests};
+    bool slow;
+
+    count(r, kind);
+    if (r->o.protocol == MEMCACHED)
+        memcpy(a.key, key, n < KEY_KEPT ? n : KEY_KEPT - 1);
     if (every(r->o.silent_every, r->requests))
         p->silent = true;
     if (p->silent) {
@@ -148,15 +226,29 @@ static void request(struct responder *r, struct peer *p, bool get)
         hang_up(p);
         return;
     }
-    d.error = every(r->o.error_every, r->requests);
-    r->errors += d.error;
-    if (r->o.delay_us == 0 && r->o.rate == 0) {
-        answer(r, p, get, d.error);
+    if (every(r->o.error_every, r->requests))
+        a.fault = ERROR;
+    else if (every(r->o.cut_every, r->requests))
+        a.fault = CUT;
+    else if (every(r->o.huge_every, r->requests))
+        a.fault = HUGE_LENGTH;
+    r->errors += a.fault == ERROR;
+    r->cut += a.fault == CUT;
+    r->huge += a.fault == HUGE_LENGTH;
+    slow = every(r->o.slow_every, r->requests);
+    r->slow += slow;
+    if (r->o.delay_us == 0 && r->o.rate == 0 && r->o.slow_every == 0) {
+        answer(r, &a);
         return;
     }
-    d.at = wb_now_ns(NULL) + r->o.delay_us * WB_US;
-    answer_later(r, &d);
+    a.at = wb_now_ns(NULL) + (slow ? r->o.slow_us : r->o.delay_us) * WB_US;
+    if (a.at < p->last_due)
+        a.at = p->last_due;
+    p->last_due = a.at;
+    answer_later(r, &a);
 }
+
+/* --- requests --- */
 
 /* Number of a line "<type>N\r\n" at p; its length, 0 when it is not complete, -1 when it is none.
  */
@@ -178,8 +270,14 @@ static int header(const char *p, size_t n, char type, int64_t *out)
     return (int)(lf - p) + 1;
 }
 
+struct found {
+    enum kind kind;
+    const char *key;
+    size_t key_len;
+};
+
 /* Bytes of the first whole request in the buffer, 0 when it is not complete, -1 when it is none. */
-static int64_t whole_request(const char *p, size_t n, bool *get)
+static int64_t resp_request(const char *p, size_t n, struct found *f)
 {
     int64_t parts = 0, at = header(p, n, '*', &parts);
 
@@ -194,10 +292,41 @@ static int64_t whole_request(const char *p, size_t n, bool *get)
         if (at + len + 2 > (int64_t)n)
             return 0;
         if (i == 0)
-            *get = p[at] == 'G' || p[at] == 'g';
+            f->kind = p[at] == 'G' || p[at] == 'g' ? GET : SET;
         at += len + 2;
     }
     return at;
+}
+
+static int64_t memcached_request(const char *p, size_t n, struct found *f)
+{
+    static const struct {
+        const char *word;
+        enum kind kind;
+        bool value;
+    } verbs[] = {{"get ", GET, false},
+                 {"mg ", META_GET, false},
+                 {"set ", SET, true},
+                 {"add ", SET, true},
+                 {"delete ", DELETE, false}};
+    const char *lf = memchr(p, '\n', n < 512 ? n : 512);
+    int64_t line = lf ? lf - p + 1 : 0, value = 0;
+    size_t v = 0;
+
+    if (!lf)
+        return n < 512 ? 0 : -1;
+    while (v < WB_LEN(verbs) && strncmp(p, verbs[v].word, strlen(verbs[v].word)) != 0)
+        v++;
+    if (v == WB_LEN(verbs))
+        return -1;
+    f->kind = verbs[v].kind;
+    f->key = p + strlen(verbs[v].word);
+    f->key_len = strcspn(f->key, " \r");
+    if (!verbs[v].value)
+        return line;
+    for (const char *q = memrchr(p, ' ', (size_t)line); *++q >= '0' && *q <= '9';)
+        value = value * 10 + (*q - '0');
+    return line + value + 2 <= (int64_t)n ? line + value + 2 : 0;
 }
 
 static void take_input(struct responder *r, struct peer *p)
@@ -205,8 +334,10 @@ static void take_input(struct responder *r, struct peer *p)
     size_t used = 0;
 
     while (p->fd >= 0) {
-        bool get = false;
-        int64_t n = whole_request(wb_buf_str(&p->in) + used, p->in.len - used, &get);
+        struct found f = {0};
+        const char *at = wb_buf_str(&p->in) + used;
+        int64_t n = r->o.protocol == RESP ? resp_request(at, p->in.len - used, &f)
+                                          : memcached_request(at, p->in.len - used, &f);
         if (n == 0)
             break;
         if (n < 0) {
@@ -215,7 +346,7 @@ static void take_input(struct responder *r, struct peer *p)
             return;
         }
         used += (size_t)n;
-        request(r, p, get);
+        request(r, p, f.kind, f.key, f.key_len);
     }
     if (p->fd >= 0)
         wb_buf_consume(&p->in, used);
@@ -228,7 +359,7 @@ static void flush_peer(struct responder *r, struct peer *p)
     p->dirty = false;
     if (p->fd < 0 || p->out.len == 0)
         return;
-    n = send(p->fd, p->out.data, p->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    n = send(p->fd, p->out.data, r->o.trickle ? 1 : p->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
         hang_up(p);
         return;
@@ -238,6 +369,8 @@ static void flush_peer(struct responder *r, struct peer *p)
     if (p->out.len > 0) {
         struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT, .data.ptr = p};
         (void)epoll_ctl(r->epfd, EPOLL_CTL_MOD, p->fd, &ev);
+    } else if (p->end) {
+        hang_up(p);
     }
 }
 
@@ -303,10 +436,10 @@ static void read_peer(struct responder *r, struct peer *p, uint32_t events)
 /* Answers what is due; returns ns until the next one, -1 when nothing waits. */
 static int64_t answer_due(struct responder *r, int64_t now)
 {
-    while (r->head != r->tail) {
-        struct due *d = &r->queue[r->head % r->cap];
-        if (d->at > now)
-            return d->at - now;
+    while (r->queued > 0) {
+        const struct answer *a = &r->queue[0];
+        if (a->at > now)
+            return a->at - now;
         if (r->o.rate > 0) {
             if (r->rate_from == 0)
                 r->rate_from = now;
@@ -320,8 +453,8 @@ static int64_t answer_due(struct responder *r, int64_t now)
             }
             r->rate_done++;
         }
-        answer(r, d->to, d->get, d->error);
-        r->head++;
+        answer(r, a);
+        drop_first(r);
     }
     return -1;
 }
@@ -404,12 +537,23 @@ static void read_options(struct options *o, int argc, char **argv)
         {"--silent-every", &o->silent_every},
         {"--close-every", &o->close_every},
         {"--rate", &o->rate},
+        {"--slow-every", &o->slow_every},
+        {"--slow-us", &o->slow_us},
+        {"--cut-every", &o->cut_every},
+        {"--huge-every", &o->huge_every},
+        {"--trickle", &o->trickle},
     };
 
     for (int i = 1; i + 1 < argc; i += 2) {
-        bool known = strcmp(argv[i], "--report") == 0;
-        if (known)
+        bool known = true;
+        if (strcmp(argv[i], "--report") == 0)
             o->report = argv[i + 1];
+        else if (strcmp(argv[i], "--arrivals") == 0)
+            o->arrivals = argv[i + 1];
+        else if (strcmp(argv[i], "--protocol") == 0 && strcmp(argv[i + 1], "memcached") == 0)
+            o->protocol = MEMCACHED;
+        else if (strcmp(argv[i], "--protocol") != 0 || strcmp(argv[i + 1], "resp") != 0)
+            known = false;
         for (size_t k = 0; k < WB_LEN(table); k++) {
             if (strcmp(argv[i], table[k].name) != 0)
                 continue;
@@ -442,6 +586,32 @@ static void listen_on(struct responder *r)
     fflush(stdout);
 }
 
+/* Own CPU time since the first request, of one CPU. */
+static double cpu_percent(const struct responder *r)
+{
+    struct rusage u;
+    int64_t ran = wb_now_ns(NULL) - r->first_request;
+
+    if (r->first_request == 0 || ran <= 0 || getrusage(RUSAGE_SELF, &u) < 0)
+        return 0;
+    return 100 *
+           ((double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e9 +
+            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e3) /
+           (double)ran;
+}
+
+static void write_arrivals(const struct responder *r)
+{
+    struct wb_buf text = WB_BUF_INIT(256u << 20);
+    struct wb_err err = WB_ERR_INIT;
+
+    for (size_t i = 0; i < r->arrivals; i++)
+        wb_buf_addf(&text, "%lld\n", (long long)r->arrival[i]);
+    if (wb_file_put(r->o.arrivals, wb_buf_str(&text), text.len, &err) < 0)
+        fprintf(stderr, "responder: %s\n", err.root);
+    wb_buf_release(&text);
+}
+
 static void write_report(const struct responder *r)
 {
     wb_json *j = wb_json_object();
@@ -455,7 +625,11 @@ static void write_report(const struct responder *r)
     wb_json_set_int(j, "errors", r->errors);
     wb_json_set_int(j, "swallowed", r->swallowed);
     wb_json_set_int(j, "closed", r->closed);
+    wb_json_set_int(j, "cut", r->cut);
+    wb_json_set_int(j, "huge", r->huge);
+    wb_json_set_int(j, "slow", r->slow);
     wb_json_set_int(j, "connections", r->connections);
+    wb_json_set_real(j, "cpu_percent", cpu_percent(r));
     wb_json_set_real(j, "pause_ms", (double)(r->pause_to - r->pause_from) / WB_MS);
     wb_json_line(j, &text);
     wb_buf_addc(&text, '\n');
@@ -476,6 +650,7 @@ static void clean_up(struct responder *r)
     }
     free(r->value);
     free(r->queue);
+    free(r->arrival);
 }
 
 int main(int argc, char **argv)
@@ -493,15 +668,14 @@ int main(int argc, char **argv)
     r.epfd = epoll_create1(EPOLL_CLOEXEC);
     if (r.signal_fd < 0 || r.epfd < 0 || epoll_ctl(r.epfd, EPOLL_CTL_ADD, r.signal_fd, &ev) < 0)
         die("epoll");
-    WB_AUTO_FREE char *head = wb_strf("$%lld\r\n", (long long)r.o.value);
-    r.value_len = strlen(head) + (size_t)r.o.value + 2;
-    r.value = wb_calloc(r.value_len, 1);
-    memset(r.value, 'x', r.value_len);
-    memcpy(r.value, head, strlen(head));
-    memcpy(r.value + r.value_len - 2, "\r\n", 2);
+    r.value = wb_calloc((size_t)r.o.value + 2, 1);
+    memset(r.value, 'x', (size_t)r.o.value);
+    memcpy(r.value + r.o.value, "\r\n", 2);
     listen_on(&r);
     serve(&r);
     write_report(&r);
+    if (r.o.arrivals)
+        write_arrivals(&r);
     clean_up(&r);
     return 0;
 }

@@ -330,7 +330,92 @@ test_redis() {
     stop_other
 }
 
+# What a server sends may come in any pieces, end anywhere and claim any length.
+test_hostile() {
+    local protocol
+    for protocol in resp memcached; do
+        serve --protocol "$protocol" --trickle 1
+        run "$protocol://127.0.0.1:$port" --ops 2000 --connections 3 --depth 4 --mix get=1,set=1 \
+            --timeout 10s
+        stop_server
+        is "$protocol: byte by byte" "2000 2000 0" \
+            "$(result ok) $(served answered) $(result failed)"
+
+        serve --protocol "$protocol" --cut-every 500
+        run "$protocol://127.0.0.1:$port" --ops 20000 --connections 5 --mix get=1,set=1
+        stop_server
+        is "$protocol: closed in the middle of a reply" "40 40" "$(error closed) $(served cut)"
+        is "$protocol: and nothing else fails" 40 "$(result failed)"
+        check "$protocol: cut: the sums hold" sums
+
+        serve --protocol "$protocol" --huge-every 500
+        run "$protocol://127.0.0.1:$port" --ops 20000 --connections 5
+        stop_server
+        is "$protocol: lengths that cannot be" "40 40" "$(error protocol) $(served huge)"
+        check "$protocol: huge: the sums hold" sums
+
+        serve --protocol "$protocol" --silent-every 1
+        run "$protocol://127.0.0.1:$port" --for 500ms --connections 4 --depth 2 --timeout 100ms
+        stop_server
+        is "$protocol: never answers: exit 4" 4 "$code"
+        is "$protocol: never answers: says so" no-success "$(result reasons.0.code)"
+        is "$protocol: never answers: all time out" "$(result failed)" "$(error timeout)"
+        check "$protocol: never answers: the sums hold" sums
+    done
+}
+
+test_memcached() {
+    serve --protocol memcached --error-every 10
+    run "memcached://127.0.0.1:$port" --ops 20000 --depth 4 --connections 5 \
+        --mix get=1,mg=1,set=1,add=1,delete=1
+    stop_server
+    is "memcached errors: as many as planted" "$(served errors) 2000" \
+        "$(error server) $(result failed)"
+    is "memcached errors: the text is kept" "SERVER_ERROR planted" \
+        "$(result error_samples.0.text)"
+    command -v memcached >/dev/null || {
+        echo "memcached is not installed: a real one was not tried"
+        return 0
+    }
+    local p=$((31000 + $$ % 10000)) address
+    address=memcached://127.0.0.1:$p
+    taskset -c "$last_cpu" memcached -u nobody -l 127.0.0.1 -p "$p" -m 128 &
+    other_pid=$!
+    within 10 nc_says "$p" || bad memcached "does not start"
+    run "$address" --load-only --keys 20_000 --value 100B --depth 8 --threads 2
+    is "memcached: loading" "0 20000 1000 0" \
+        "$code $(result data.rows) $(result data.checked) $(result data.mismatched)"
+    is "memcached: has them all" 20000 "$(memcached_stat "$p" curr_items)"
+    run "$address" --keys 20_000 --value 100B --mix get=3,set=1 --verify 100% --depth 16 --ops 50000
+    is "memcached: values stay right" "0 0 50000" \
+        "$(result failed) $(result misses) $(result ok)"
+    run "$address" --keys 20_000 --value 100B --mix mg=1,add=1 --ops 20000
+    is "memcached: mg and add" "0 0 20000" "$(result failed) $(result misses) $(result ok)"
+    run "$address" --keys 20_000 --mix delete=1 --key-choice sequential --ops 20000
+    is "memcached: all deleted" "0 0" "$(result failed) $(memcached_stat "$p" curr_items)"
+    run "$address" --keys 20_000 --mix get=1,mg=1 --ops 20000
+    is "memcached: all missed" "0 20000" "$(result failed) $(result misses)"
+    run "$address" --load-only --keys 20 --value 2MiB
+    is "memcached: too large values, exit 4" 4 "$code"
+    check "memcached: and keeps the server's words" grep -q 'object too large' "$tmp/result"
+    stop_other
+}
+
+# memcached_stat PORT NAME
+memcached_stat() {
+    local name value
+    exec 9<>"/dev/tcp/127.0.0.1/$1"
+    printf 'stats\r\n' >&9
+    while read -r _ name value <&9 && [ -n "$name" ]; do
+        [ "$name" = "$2" ] && echo "${value%$'\r'}"
+    done
+    exec 9>&-
+}
+nc_says() { (exec 9<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
 test_usage
+test_hostile
+test_memcached
 test_errors
 test_outputs
 test_interrupt
