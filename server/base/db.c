@@ -4,9 +4,16 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "server/base/mem.h"
+
+#define CHECKED_VFS "weighbridge"
+#define SUM_BYTES 8  /* at the end of each page; what SQLite is told to leave alone */
+#define PAGE_MIN 512 /* a read or write of less is not of a page */
+#define PAGE_MAX 65536
+#define RESERVED_AT 20 /* where the first page says how much is left alone */
 
 struct wb_db {
     sqlite3 *handle;
@@ -18,10 +25,187 @@ struct wb_stmt {
     int failed; /* of a bind, told by the next step */
 };
 
+/* ---- pages with checksums: a layer between SQLite and its files ---- */
+
+/* The real file follows in memory. */
+struct page_file {
+    sqlite3_file base;
+};
+
+static sqlite3_file *real_file(sqlite3_file *f)
+{
+    return (sqlite3_file *)((struct page_file *)f + 1);
+}
+
+/* Each step is a bijection of the sum and of the word, so no change of one word goes unseen. */
+static uint64_t page_sum(const unsigned char *page, size_t n, sqlite3_int64 at)
+{
+    uint64_t h = (uint64_t)at ^ 0x9e3779b97f4a7c15u;
+
+    for (size_t i = 0; i + SUM_BYTES < n; i += sizeof(uint64_t)) {
+        uint64_t w;
+
+        memcpy(&w, page + i, sizeof(w));
+        h = (h ^ w) * 0xbf58476d1ce4e5b9u;
+        h = h << 29 | h >> 35;
+    }
+    return h;
+}
+
+static bool is_page(int n, sqlite3_int64 at)
+{
+    return n >= PAGE_MIN && n <= PAGE_MAX && (n & (n - 1)) == 0 && at % n == 0;
+}
+
+static int page_read(sqlite3_file *f, void *data, int n, sqlite3_int64 at)
+{
+    sqlite3_file *real = real_file(f);
+    const unsigned char *page = data;
+    uint64_t sum;
+    int rc = real->pMethods->xRead(real, data, n, at);
+
+    if (rc != SQLITE_OK || !is_page(n, at))
+        return rc;
+    memcpy(&sum, page + n - SUM_BYTES, SUM_BYTES);
+    if (sum != page_sum(page, (size_t)n, at) || (at == 0 && page[RESERVED_AT] != SUM_BYTES))
+        return SQLITE_IOERR_DATA;
+    return SQLITE_OK;
+}
+
+static int page_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 at)
+{
+    sqlite3_file *real = real_file(f);
+    unsigned char page[PAGE_MAX];
+    uint64_t sum;
+
+    if (!is_page(n, at))
+        return real->pMethods->xWrite(real, data, n, at);
+    memcpy(page, data, (size_t)n);
+    sum = page_sum(page, (size_t)n, at);
+    memcpy(page + n - SUM_BYTES, &sum, SUM_BYTES);
+    return real->pMethods->xWrite(real, page, n, at);
+}
+
+static int page_close(sqlite3_file *f)
+{
+    return real_file(f)->pMethods->xClose(real_file(f));
+}
+
+static int page_truncate(sqlite3_file *f, sqlite3_int64 n)
+{
+    return real_file(f)->pMethods->xTruncate(real_file(f), n);
+}
+
+static int page_sync(sqlite3_file *f, int flags)
+{
+    return real_file(f)->pMethods->xSync(real_file(f), flags);
+}
+
+static int page_size(sqlite3_file *f, sqlite3_int64 *n)
+{
+    return real_file(f)->pMethods->xFileSize(real_file(f), n);
+}
+
+static int page_lock(sqlite3_file *f, int kind)
+{
+    return real_file(f)->pMethods->xLock(real_file(f), kind);
+}
+
+static int page_unlock(sqlite3_file *f, int kind)
+{
+    return real_file(f)->pMethods->xUnlock(real_file(f), kind);
+}
+
+static int page_reserved(sqlite3_file *f, int *held)
+{
+    return real_file(f)->pMethods->xCheckReservedLock(real_file(f), held);
+}
+
+static int page_control(sqlite3_file *f, int op, void *arg)
+{
+    return real_file(f)->pMethods->xFileControl(real_file(f), op, arg);
+}
+
+static int page_sector(sqlite3_file *f)
+{
+    return real_file(f)->pMethods->xSectorSize(real_file(f));
+}
+
+static int page_traits(sqlite3_file *f)
+{
+    return real_file(f)->pMethods->xDeviceCharacteristics(real_file(f));
+}
+
+/* Version 1: no shared memory and no mapping, so each page is read by page_read. */
+static const sqlite3_io_methods page_methods = {
+    .iVersion = 1,
+    .xClose = page_close,
+    .xRead = page_read,
+    .xWrite = page_write,
+    .xTruncate = page_truncate,
+    .xSync = page_sync,
+    .xFileSize = page_size,
+    .xLock = page_lock,
+    .xUnlock = page_unlock,
+    .xCheckReservedLock = page_reserved,
+    .xFileControl = page_control,
+    .xSectorSize = page_sector,
+    .xDeviceCharacteristics = page_traits,
+};
+
+/* Databases get the layer; journals have checksums of their own. */
+static int page_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags, int *out)
+{
+    sqlite3_vfs *under = vfs->pAppData;
+    int rc;
+
+    if (!(flags & SQLITE_OPEN_MAIN_DB))
+        return under->xOpen(under, name, f, flags, out);
+    f->pMethods = NULL;
+    real_file(f)->pMethods = NULL;
+    rc = under->xOpen(under, name, real_file(f), flags, out);
+    if (real_file(f)->pMethods)
+        f->pMethods = &page_methods;
+    return rc;
+}
+
+/* Registers the layer once in a process; SQLite keeps it. */
+static int register_layer(void)
+{
+    sqlite3_mutex *m;
+    sqlite3_vfs *under, *vfs;
+    int rc = sqlite3_initialize();
+
+    if (rc != SQLITE_OK)
+        return rc;
+    m = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_APP1);
+    sqlite3_mutex_enter(m);
+    under = sqlite3_vfs_find(NULL);
+    if (!under) {
+        rc = SQLITE_ERROR;
+    } else if (!sqlite3_vfs_find(CHECKED_VFS)) {
+        vfs = wb_calloc(1, sizeof(*vfs));
+        *vfs = *under;
+        vfs->pNext = NULL;
+        vfs->zName = CHECKED_VFS;
+        vfs->pAppData = under;
+        vfs->szOsFile = under->szOsFile + (int)sizeof(struct page_file);
+        vfs->xOpen = page_open;
+        rc = sqlite3_vfs_register(vfs, 0);
+    }
+    sqlite3_mutex_leave(m);
+    return rc;
+}
+
+/* ---- databases ---- */
+
 static int fail(const struct wb_db *db, int rc, const char *what, struct wb_err *err)
 {
+    const char *path = db->path ? db->path : "a database in memory";
     enum wb_code code = WB_INVALID;
 
+    if (rc == SQLITE_IOERR_DATA)
+        return wb_fail(err, WB_CORRUPT, "%s is damaged: a page does not match its checksum", path);
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -46,14 +230,19 @@ static int fail(const struct wb_db *db, int rc, const char *what, struct wb_err 
     default:
         break;
     }
-    return wb_fail(err, code, "%s: %s: %s", db->path, what,
-                   db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc));
+    rc = wb_fail(err, code, "%s: %s: %s", path, what,
+                 db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc));
+    if (err && code == WB_IO && db->handle)
+        err->sys = sqlite3_system_errno(db->handle);
+    return rc;
 }
 
 int wb_db_exec(struct wb_db *db, const char *sql, struct wb_err *err)
 {
     int rc = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
 
+    if (rc != SQLITE_OK)
+        rc = sqlite3_extended_errcode(db->handle);
     return rc == SQLITE_OK ? 0 : fail(db, rc, "cannot run a statement", err);
 }
 
@@ -97,6 +286,41 @@ int wb_db_open(const char *path, enum wb_db_mode mode, int wait_ms, struct wb_db
                         err);
     }
     if (rc < 0) {
+        wb_db_close(db);
+        return rc;
+    }
+    *out = db;
+    return 0;
+}
+
+int wb_db_open_checked(const char *path, enum wb_db_mode mode, int wait_ms, struct wb_db **out,
+                       struct wb_err *err)
+{
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+                (mode == WB_DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+    struct wb_db *db;
+    int reserve = SUM_BYTES, rc = path && mode == WB_DB_CREATE ? make_file(path, err) : 0;
+
+    if (rc == 0 && path && access(path, F_OK) < 0)
+        rc = wb_fail_sys(err, errno, "database %s", path);
+    if (rc < 0)
+        return rc;
+    db = wb_calloc(1, sizeof(*db));
+    db->path = wb_strdup(path);
+    rc = register_layer();
+    if (rc == SQLITE_OK)
+        rc = sqlite3_open_v2(path ? path : ":memory:", &db->handle, flags,
+                             path ? CHECKED_VFS : NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_busy_timeout(db->handle, wait_ms);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    if (rc == SQLITE_OK && path && mode == WB_DB_CREATE)
+        rc = sqlite3_file_control(db->handle, NULL, SQLITE_FCNTL_RESERVE_BYTES, &reserve);
+    if (rc != SQLITE_OK) {
+        rc = fail(db, rc, "cannot open", err);
         wb_db_close(db);
         return rc;
     }
@@ -234,6 +458,27 @@ int wb_stmt_step(struct wb_stmt *s, bool *row, struct wb_err *err)
     if (row)
         *row = rc == SQLITE_ROW;
     return 0;
+}
+
+int wb_stmt_run(struct wb_stmt *s, struct wb_err *err)
+{
+    int rc = wb_stmt_step(s, NULL, err);
+
+    wb_stmt_reset(s);
+    return rc;
+}
+
+int wb_db_int(struct wb_db *db, const char *sql, int64_t *out, struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *s = NULL;
+    bool row = false;
+    int rc = wb_db_prepare(db, sql, &s, err);
+
+    if (rc == 0)
+        rc = wb_stmt_step(s, &row, err);
+    if (rc == 0)
+        *out = row ? wb_stmt_int(s, 0) : 0;
+    return rc;
 }
 
 void wb_stmt_reset(struct wb_stmt *s)

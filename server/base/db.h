@@ -28,6 +28,12 @@ enum wb_db_mode {
 /* *out is owned by the caller. WB_NOT_FOUND when the file must exist and does not. */
 int wb_db_open(const char *path, enum wb_db_mode mode, int wait_ms, struct wb_db **out,
                struct wb_err *err) WB_MUST_CHECK;
+/* The same for tables that can be made again and must never answer wrongly: every page carries a
+ * checksum of its content and place, and a file with a page that does not match is WB_CORRUPT, as
+ * is one that was made or written to by somebody else. No write-ahead log: readers and a writer
+ * wait for each other, for the time of a commit. path NULL: in memory. */
+int wb_db_open_checked(const char *path, enum wb_db_mode mode, int wait_ms, struct wb_db **out,
+                       struct wb_err *err) WB_MUST_CHECK;
 /* Finishes nothing: an open transaction is rolled back. Statements must be freed before. */
 void wb_db_close(struct wb_db *db);
 /* The version number a file carries for its user (0 in a new one), and how it is set. */
@@ -61,6 +67,10 @@ void wb_stmt_set_blob(struct wb_stmt *s, int i, const void *data, size_t n);
 /* Goes to the next row; *row is false when there is none (row may be NULL for statements without
  * any). After an error or the end, wb_stmt_reset before it is used again. */
 int wb_stmt_step(struct wb_stmt *s, bool *row, struct wb_err *err) WB_MUST_CHECK;
+/* A statement without rows: steps and resets it. */
+int wb_stmt_run(struct wb_stmt *s, struct wb_err *err) WB_MUST_CHECK;
+/* The one integer that a statement answers (a pragma, a count); 0 where there is no row. */
+int wb_db_int(struct wb_db *db, const char *sql, int64_t *out, struct wb_err *err) WB_MUST_CHECK;
 /* Makes it ready for other values; those bound stay until set anew. */
 void wb_stmt_reset(struct wb_stmt *s);
 /* Columns count from 0. Texts are borrowed until the next step, reset or free; NULL for null. */

@@ -5,9 +5,9 @@
 
 #include "server/base/table.h"
 #include "server/base/units.h"
+#include "server/record/query.h"
 
 #define ID_SHOWN_MIN 10 /* the part of an id that tells its time */
-#define CANDIDATES_MAX 5
 
 int wb_cli_open_store(const struct wb_cli *cli, struct wb_store **out, struct wb_err *err)
 {
@@ -33,41 +33,14 @@ static wb_json *find_by(wb_json *list, const char *key, const char *value)
 static int find_campaign(struct wb_store *s, const char *prefix, const char *typed, char **out,
                          struct wb_err *err)
 {
-    WB_AUTO_JSON wb_json *runs = NULL;
-    WB_AUTO_JSON wb_json *campaigns = NULL;
-    struct wb_buf names = WB_BUF_INIT(4096);
-    const char *found = NULL;
-    size_t n = 0;
-    int rc = wb_store_list(s, NULL, &runs, err);
+    int rc = wb_store_resolve_campaign(s, prefix, out, err);
 
-    if (rc < 0)
-        return rc;
-    campaigns = wb_cli_campaigns(runs);
-    for (size_t i = 0; i < wb_json_len(campaigns); i++) {
-        const char *id = wb_json_str_or(wb_json_at(campaigns, i), "id", "");
-
-        if (strncmp(id, prefix, strlen(prefix)) != 0)
-            continue;
-        found = id;
-        if (n++ < CANDIDATES_MAX)
-            wb_buf_addf(&names, "%s%s", n > 1 ? ", " : "", id);
-        if (!strcmp(id, prefix)) {
-            n = 1;
-            break;
-        }
-    }
-    if (n == 1)
-        *out = wb_strdup(found);
-    else if (n == 0)
-        rc = wb_fail(err, WB_NOT_FOUND,
-                     "there is no run and no campaign '%s' in %s; 'weighbridge list' and "
-                     "'weighbridge list campaigns' show what there is",
-                     typed, wb_store_path(s));
-    else
-        rc = wb_fail(err, WB_CONFLICT, "'%s' is the beginning of more than one campaign: %s%s",
-                     prefix, wb_buf_str(&names), n > CANDIDATES_MAX ? ", ..." : "");
-    wb_buf_release(&names);
-    return rc;
+    return rc == -WB_NOT_FOUND
+               ? wb_fail(err, WB_NOT_FOUND,
+                         "there is no run and no campaign '%s' in %s; 'weighbridge list' and "
+                         "'weighbridge list campaigns' show what there is",
+                         typed, wb_store_path(s))
+               : rc;
 }
 
 int wb_cli_find(struct wb_store *s, const char *text, struct wb_cli_id *out, struct wb_err *err)

@@ -8,6 +8,7 @@
 #include "server/base/digest.h"
 #include "server/base/file.h"
 #include "server/collect/collect.h"
+#include "server/record/annotate.h"
 #include "server/record/summary.h"
 
 #define DEPTH_MAX 12
@@ -65,23 +66,31 @@ static int doc_index(const char *path)
     return -1;
 }
 
-static void check_doc(struct check *c, int i, const char *path, const struct wb_buf *text)
+/* Parses a document and tells whether the text is the canonical form; NULL: it is no JSON. */
+static wb_json *read_canonical(struct check *c, const char *path, const struct wb_buf *text)
 {
     struct wb_err err = WB_ERR_INIT;
     struct wb_buf canonical = WB_BUF_INIT(2u * WB_DOC_MAX);
-    bool events = !strcmp(wb_record_docs[i], "events");
     wb_json *j = NULL;
 
     if (wb_json_parse(wb_buf_str(text), text->len, &j, &err) < 0) {
         add(c, path, "not-json", "%s", err.root);
-        return;
+        return NULL;
     }
     wb_json_canonical(j, &canonical);
     wb_buf_addc(&canonical, '\n');
     if (canonical.len != text->len || memcmp(canonical.data, text->data, text->len) != 0)
         add(c, path, "not-canonical", "the text is not the canonical form of what it says");
     wb_buf_release(&canonical);
-    if (wb_json_type(j) != (events ? WB_JSON_ARRAY : WB_JSON_OBJECT)) {
+    return j;
+}
+
+static void check_doc(struct check *c, int i, const char *path, const struct wb_buf *text)
+{
+    bool events = !strcmp(wb_record_docs[i], "events");
+    wb_json *j = read_canonical(c, path, text);
+
+    if (j && wb_json_type(j) != (events ? WB_JSON_ARRAY : WB_JSON_OBJECT)) {
         add(c, path, "schema", "it is not %s", events ? "a list" : "an object");
         wb_json_free(j);
         return;
@@ -416,5 +425,38 @@ int wb_check_folder(struct wb_store *s, const char *ref, const char *date,
     free(c.files);
     for (size_t i = 0; i < WB_LEN(c.docs); i++)
         wb_json_free(c.docs[i]);
+    return rc;
+}
+
+/* ---- annotations ---- */
+
+int wb_check_annotation(struct wb_store *s, const char *id, const char *path,
+                        const struct wb_git_entry *file, wb_json *damage, struct wb_err *err)
+{
+    static const char *const texts[] = {"annotation", "type", "id", "text", "who", "made_at", "at"};
+    struct wb_err own = WB_ERR_INIT;
+    struct check c = {.s = s, .run = id, .damage = damage};
+    struct wb_buf text = WB_BUF_INIT(WB_DOC_MAX);
+    WB_AUTO_JSON wb_json *doc = NULL;
+    int rc = wb_git_blob(s->git, &file->id, &text, &own);
+
+    if (rc < 0) {
+        rc = note(&c, path, "unreadable", &own);
+    } else {
+        doc = read_canonical(&c, path, &text);
+        if (doc && wb_json_int_or(doc, "schema", 0) != WB_SCHEMA)
+            add(&c, path, "schema", "schema is not %d", WB_SCHEMA);
+        for (size_t i = 0; doc && i < WB_LEN(texts); i++)
+            if (!wb_json_string(wb_json_get(doc, texts[i])))
+                add(&c, path, "schema", "%s is missing or of another type", texts[i]);
+        if (doc && strcmp(wb_json_str_or(doc, "annotation", id), id) != 0)
+            add(&c, path, "schema", "it is the annotation '%s'",
+                wb_json_str_or(doc, "annotation", ""));
+        if (doc && !is_word(wb_annotation_types, wb_json_str_or(doc, "type", "")))
+            add(&c, path, "schema", "type is '%s'", wb_json_str_or(doc, "type", ""));
+    }
+    wb_buf_release(&text);
+    if (rc < 0 && err)
+        *err = own;
     return rc;
 }

@@ -12,4 +12,9 @@ int wb_check_folder(struct wb_store *s, const char *ref, const char *date,
                     const struct wb_git_entry *run, wb_json *damage,
                     struct wb_err *err) WB_MUST_CHECK;
 
+/* The same for an annotation: its file is readable, canonical, of its schema and of its name. */
+int wb_check_annotation(struct wb_store *s, const char *id, const char *path,
+                        const struct wb_git_entry *file, wb_json *damage,
+                        struct wb_err *err) WB_MUST_CHECK;
+
 #endif

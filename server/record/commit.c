@@ -16,6 +16,11 @@
 #define LOCK_WAIT_NS (60 * WB_SEC)
 #define REF_WAIT_NS (30 * WB_SEC)
 
+static bool has_raw(const struct wb_work *w)
+{
+    return w->r && w->r->nraw;
+}
+
 static void at(struct wb_work *w, const char *point)
 {
     if (w->s->hook)
@@ -82,7 +87,7 @@ static int tidy(struct wb_work *w, struct wb_err *err)
 
     wb_git_unlock_others(s->path, &s->notices);
     rc = wb_git_unlock_ref(s->path, w->ref, REF_WAIT_NS, &s->notices, err);
-    if (rc == 0)
+    if (rc == 0 && w->raw_ref)
         rc = wb_git_unlock_ref(s->path, w->raw_ref, REF_WAIT_NS, &s->notices, err);
     if (rc < 0 || s->tidied)
         return rc;
@@ -142,6 +147,20 @@ static int put_record(struct wb_work *w, const struct wb_git_commit *tip, struct
     return rc;
 }
 
+static int put_append(struct wb_work *w, const struct wb_git_commit *tip, struct wb_err *err)
+{
+    WB_AUTO_FREE char *name = wb_strdup(w->append->name);
+    struct wb_git_files files = {0};
+    int rc = wb_files_add(&files, w->batch, w->append->folder,
+                          &(struct wb_git_entry){.name = name, .mode = WB_MODE_FILE},
+                          w->append->text, err);
+
+    if (rc == 0)
+        rc = put_commit(w, &files, tip, w->append->message, &w->commit, err);
+    wb_files_release(&files);
+    return rc;
+}
+
 static int put_raw(struct wb_work *w, const struct wb_git_commit *tip, struct wb_err *err)
 {
     struct wb_git_files files = {0};
@@ -184,7 +203,7 @@ static int move_ref(struct wb_store *s, const char *ref, const struct wb_oid *to
 static int move_refs(struct wb_work *w, const struct wb_git_commit *tip,
                      const struct wb_git_commit *raw_tip, struct wb_err *err)
 {
-    int rc = w->r->nraw ? move_ref(w->s, w->raw_ref, &w->raw_commit, raw_tip, err) : 0;
+    int rc = has_raw(w) ? move_ref(w->s, w->raw_ref, &w->raw_commit, raw_tip, err) : 0;
 
     if (rc < 0)
         return rc;
@@ -206,11 +225,11 @@ static int write_all(struct wb_work *w, const struct wb_git_commit *tip,
 
     if (rc == 0)
         rc = wb_git_batch_new(w->s->git, w->quarantine, &w->batch, err);
-    if (rc == 0 && w->r->nraw)
+    if (rc == 0 && has_raw(w))
         rc = put_raw(w, raw_tip, err);
     at(w, "raw-objects");
     if (rc == 0)
-        rc = put_record(w, tip, err);
+        rc = w->r ? put_record(w, tip, err) : put_append(w, tip, err);
     at(w, "objects");
     if (rc < 0)
         return rc;
@@ -226,23 +245,24 @@ static int write_all(struct wb_work *w, const struct wb_git_commit *tip,
 static int locked(struct wb_work *w, struct wb_err *err)
 {
     struct wb_git_commit tip = {0}, raw_tip = {0};
-    bool has_tip = false, has_raw = false;
+    bool has_tip = false, has_raw_tip = false;
     struct wb_git_entry found;
     int rc = tidy(w, err);
 
     if (rc == 0)
         rc = tip_of(w->s, w->ref, &tip, &has_tip, err);
-    if (rc == 0)
-        rc = tip_of(w->s, w->raw_ref, &raw_tip, &has_raw, err);
+    if (rc == 0 && w->raw_ref)
+        rc = tip_of(w->s, w->raw_ref, &raw_tip, &has_raw_tip, err);
     if (rc == 0 && has_tip) {
         rc = wb_git_lookup(w->s->git, &tip.tree, w->folder, &found, err);
         if (rc == 0)
-            rc = wb_fail(err, WB_CONFLICT, "%s is recorded already", w->r->run);
+            rc = wb_fail(err, WB_CONFLICT, "%s is recorded already",
+                         w->r ? w->r->run : w->append->name);
         else if (rc == -WB_NOT_FOUND)
             rc = 0;
     }
     if (rc == 0) {
-        rc = write_all(w, has_tip ? &tip : NULL, has_raw ? &raw_tip : NULL, err);
+        rc = write_all(w, has_tip ? &tip : NULL, has_raw_tip ? &raw_tip : NULL, err);
         if (rc < 0)
             WB_IGNORE(
                 wb_quarantine_make(w->quarantine, NULL)); /* else the next writer empties it */
@@ -268,6 +288,28 @@ int wb_store_commit(struct wb_store *s, struct wb_record *r, char commit[41], st
         wb_oid_hex(&w.commit, commit);
     else
         (void)wb_wrap(err, "recording %s", r->run ? r->run : "a run");
+    wb_work_release(&w);
+    return rc;
+}
+
+int wb_store_append(struct wb_store *s, const struct wb_append *a, char commit[41],
+                    struct wb_err *err)
+{
+    struct wb_work w = {.s = s, .append = a, .time_s = a->time_s};
+    WB_AUTO_CLOSE int lock = -1;
+    int rc = 0;
+
+    if (!s->controller)
+        return wb_fail(err, WB_CONFLICT,
+                       "%s is a copy without a controller id and can only be read", s->path);
+    w.folder = wb_strf("%s/%s", a->folder, a->name);
+    w.ref = wb_strf(WB_RECORDS "%s", s->controller);
+    w.quarantine = wb_quarantine_path(s->path);
+    rc = wb_store_lock(s->path, LOCK_WAIT_NS, &lock, err);
+    if (rc == 0)
+        rc = locked(&w, err);
+    if (rc == 0)
+        wb_oid_hex(&w.commit, commit);
     wb_work_release(&w);
     return rc;
 }

@@ -10,11 +10,11 @@
 #include "server/record/internal.h"
 #include "server/record/check.h"
 
-/* A run as it stands at the tips, for the comparison with the commits. */
+/* A run or annotation as it stands at the tips, for the comparison with the commits. */
 struct seen {
     char *run, *path;
     size_t ref;
-    struct wb_oid tree;
+    struct wb_oid tree; /* of a run; the file of an annotation */
     bool committed;
 };
 
@@ -24,6 +24,7 @@ struct survey {
     struct wb_days days;
     struct seen *v;
     size_t n, cap;
+    size_t runs; /* how many of them are runs */
 };
 
 static int by_run(const void *a, const void *b)
@@ -69,9 +70,49 @@ static int survey_day(struct survey *v, const struct wb_day *d, struct wb_err *e
         }
         wb_grow(&v->v, &v->cap, v->n + 1, sizeof(*v->v));
         v->v[v->n++] = (struct seen){wb_strdup(e->name), WB_STEAL(path), d->ref, e->id, false};
+        v->runs++;
         rc = wb_check_folder(v->s, ref, d->date, e, v->damage, err);
     }
     wb_git_tree_release(&t);
+    return rc;
+}
+
+static int survey_notes(struct survey *v, const struct wb_days *days, const struct wb_day *d,
+                        struct wb_err *err)
+{
+    const char *ref = days->refs[d->ref].name;
+    struct wb_git_tree t = {0};
+    int rc = wb_git_tree(v->s->git, &d->tree, &t, err);
+
+    if (rc < 0) {
+        WB_AUTO_FREE char *where = wb_strf("%s:" WB_ANNOTATIONS "/%s", ref, d->date);
+
+        return note(v, NULL, where, err);
+    }
+    for (size_t i = 0; rc == 0 && i < t.n; i++) {
+        const struct wb_git_entry *e = &t.v[i];
+        size_t n = strlen(e->name);
+        WB_AUTO_FREE char *id = wb_strndup(e->name, n > 5 ? n - 5 : n); /* without .json */
+        WB_AUTO_FREE char *path = wb_strf(WB_ANNOTATIONS "/%.4s/%.2s/%.2s/%s", d->date, d->date + 5,
+                                          d->date + 8, e->name);
+
+        rc = wb_check_annotation(v->s, id, path, e, v->damage, err);
+        wb_grow(&v->v, &v->cap, v->n + 1, sizeof(*v->v));
+        v->v[v->n++] = (struct seen){WB_STEAL(id), WB_STEAL(path), d->ref, e->id, false};
+    }
+    wb_git_tree_release(&t);
+    return rc;
+}
+
+/* Annotations of all references. */
+static int survey_annotations(struct survey *v, struct wb_err *err)
+{
+    struct wb_days days = {0};
+    int rc = wb_days_read(v->s, WB_ANNOTATIONS, &days, v->damage, err);
+
+    for (size_t i = 0; rc == 0 && i < days.n; i++)
+        rc = survey_notes(v, &days, &days.v[i], err);
+    wb_days_release(&days);
     return rc;
 }
 
@@ -127,7 +168,7 @@ static int survey_ref(struct survey *v, size_t ref, struct wb_err *err)
     for (size_t i = 0; rc == 0 && i < v->n; i++)
         if (v->v[i].ref == ref && !v->v[i].committed)
             wb_damage_add(v->damage, v->v[i].run, "history", "history",
-                          "no commit says that it recorded this run");
+                          "no commit says that it recorded it");
     return rc;
 }
 
@@ -216,9 +257,11 @@ static int survey_all(struct survey *v, struct wb_err *err)
 
     if (rc < 0 || !whole)
         return rc;
-    rc = wb_days_read(v->s, &v->days, v->damage, err);
+    rc = wb_days_read(v->s, "runs", &v->days, v->damage, err);
     for (size_t i = 0; rc == 0 && i < v->days.n; i++)
         rc = survey_day(v, &v->days.v[i], err);
+    if (rc == 0)
+        rc = survey_annotations(v, err);
     if (v->n)
         qsort(v->v, v->n, sizeof(*v->v), by_run);
     for (size_t i = 0; rc == 0 && i < v->days.nrefs; i++)
@@ -244,7 +287,7 @@ static int survey_run(struct survey *v, const char *run, struct wb_err *err)
 
     if (rc < 0)
         return rc == -WB_CORRUPT ? note(v, run, ".", err) : rc;
-    v->n = 1;
+    v->runs = 1;
     {
         WB_AUTO_FREE char *name = wb_strdup(run);
         const struct wb_git_entry folder = {.name = name, .id = p.tree, .mode = WB_MODE_TREE};
@@ -275,7 +318,7 @@ int wb_store_verify(struct wb_store *s, const char *run, wb_json *damage, size_t
     int rc = run ? survey_run(&v, run, &own) : survey_all(&v, &own);
 
     if (rc == 0 && runs)
-        *runs = v.n;
+        *runs = v.runs;
     if (rc < 0 && err)
         *err = own;
     for (size_t i = 0; v.v && i < v.n; i++) {

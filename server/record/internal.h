@@ -9,6 +9,7 @@
 
 #define WB_RECORDS "refs/heads/records/"
 #define WB_RAW "refs/raw/"
+#define WB_ANNOTATIONS "annotations"
 
 /* Bounds of a record. */
 #define WB_DOC_MAX (32u << 20)      /* bytes of one document or recipe file */
@@ -19,10 +20,13 @@
 /* Called at each step of a commit, so that tests can end the process there. */
 typedef void wb_store_hook(void *arg, const char *point);
 
+struct wb_index;
+
 struct wb_store {
     char *path;
     char *controller; /* NULL: a copy that can only be read */
     struct wb_git *git;
+    struct wb_index *index; /* NULL: not looked at yet; see index.h */
     struct wb_strv notices;
     bool tidied; /* raw references were looked through for a dead writer's */
     wb_store_hook *hook;
@@ -37,6 +41,9 @@ bool wb_day_text(int64_t unix_ms, char out[11]);
 /* The first word of a commit's message, which is the run it was made for; caller frees. */
 char *wb_commit_run(const struct wb_git_commit *c);
 
+/* Whether a folder's name is of a year (depth 0), month or day. */
+bool wb_is_date_part(const char *name, int depth);
+
 /* One day's folder in one controller's reference. */
 struct wb_day {
     char date[11];
@@ -49,9 +56,9 @@ struct wb_days {
     struct wb_day *v; /* newest first; of one day those of all references follow each other */
     size_t n, cap;
 };
-/* All days of all references. A folder that cannot be read is added to damage (array), or, where
- * that is NULL, the error. */
-int wb_days_read(struct wb_store *s, struct wb_days *out, wb_json *damage,
+/* All days below a root ("runs", WB_ANNOTATIONS) of all references. A folder that cannot be read is
+ * added to damage (array), or, where that is NULL, the error. */
+int wb_days_read(struct wb_store *s, const char *root, struct wb_days *out, wb_json *damage,
                  struct wb_err *err) WB_MUST_CHECK;
 void wb_days_release(struct wb_days *d);
 
@@ -60,6 +67,8 @@ struct wb_place {
     struct wb_oid tip; /* commit of the reference */
     struct wb_oid tree;
     char *ref, *path;
+    struct wb_oid added; /* the commit that added it, as the index knows it */
+    bool has_added;
 };
 int wb_place_find(struct wb_store *s, const char *run, struct wb_place *out,
                   struct wb_err *err) WB_MUST_CHECK;
@@ -68,6 +77,9 @@ void wb_place_release(struct wb_place *p);
 int wb_place_commit(struct wb_store *s, const struct wb_place *p, const char *run,
                     struct wb_git_commit *out, struct wb_err *err) WB_MUST_CHECK;
 
+/* A blob that is a document; name is for the error. WB_CORRUPT when it cannot be read. */
+int wb_blob_doc(struct wb_store *s, const struct wb_oid *blob, const char *name, wb_json **out,
+                struct wb_err *err) WB_MUST_CHECK;
 /* One document of a run's folder, parsed. */
 int wb_place_doc(struct wb_store *s, const struct wb_oid *folder, const char *doc, wb_json **out,
                  struct wb_err *err) WB_MUST_CHECK;

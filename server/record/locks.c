@@ -17,9 +17,8 @@
 #define OTHER_AGE_MS 600000  /* packing may take minutes */
 #define LINK_MAX_BYTES 4096
 
-int wb_store_lock(const char *repository, int64_t wait_ns, int *fd, struct wb_err *err)
+int wb_lock_wait(const char *path, int64_t wait_ns, int *fd, struct wb_err *err)
 {
-    WB_AUTO_FREE char *path = wb_strf("%s/weighbridge.lock", repository);
     WB_AUTO_FREE char *who = wb_strf("process %d\n", (int)getpid());
     int64_t until = wb_now_ns(NULL) + wait_ns;
     int rc = wb_lock_file(path, who, fd, err);
@@ -32,6 +31,13 @@ int wb_store_lock(const char *repository, int64_t wait_ns, int *fd, struct wb_er
         rc = wb_lock_file(path, who, fd, err);
     }
     return rc;
+}
+
+int wb_store_lock(const char *repository, int64_t wait_ns, int *fd, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/weighbridge.lock", repository);
+
+    return wb_lock_wait(path, wait_ns, fd, err);
 }
 
 /* Whether a process (fd folder below /proc) has the file open. */

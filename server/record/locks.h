@@ -15,8 +15,11 @@
 #include "server/base/err.h"
 #include "server/base/mem.h"
 
-/* Takes the lock, waiting up to wait_ns for another writer. WB_CONFLICT names its holder. *fd is
- * the lock: closing it frees it. */
+/* Takes a lock file, waiting up to wait_ns for its holder. WB_CONFLICT names him. *fd is the lock:
+ * closing it frees it. */
+int wb_lock_wait(const char *path, int64_t wait_ns, int *fd, struct wb_err *err) WB_MUST_CHECK;
+/* Takes the store's lock, waiting up to wait_ns for another writer. WB_CONFLICT names its holder.
+ * *fd is the lock: closing it frees it. */
 int wb_store_lock(const char *repository, int64_t wait_ns, int *fd,
                   struct wb_err *err) WB_MUST_CHECK;
 

@@ -10,7 +10,7 @@
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/rng.h"
-#include "server/record/internal.h"
+#include "server/record/index.h"
 #include "server/record/quarantine.h"
 
 const char *const wb_record_docs[] = {"summary", "study",  "plan", "environment",
@@ -217,6 +217,7 @@ void wb_store_close(struct wb_store *s)
 {
     if (!s)
         return;
+    wb_index_free(s->index);
     wb_git_close(s->git);
     wb_strv_release(&s->notices);
     free(s->controller);

@@ -71,12 +71,14 @@ int wb_store_commit(struct wb_store *s, struct wb_record *r, char commit[41],
 const struct wb_strv *wb_store_notices(const struct wb_store *s);
 
 struct wb_list_filter {
-    const char *campaign, *arm, *outcome; /* exact; NULL: any */
-    size_t limit;                         /* 0: all */
+    const char *campaign, *arm, *outcome, *series; /* exact; NULL: any */
+    const char *since;                             /* as in query.h */
+    size_t limit;                                  /* 0: all */
 };
 /* Summaries, newest first (an array, owned), over all controllers' refs. f may be NULL. A record
- * that cannot be read stands there as {id, damaged: text}; with a campaign, arm or outcome asked
- * for it is WB_CORRUPT instead, because it might be one of those. */
+ * that cannot be read stands there as {id, damaged: text}; with something asked for it is
+ * WB_CORRUPT instead, because it might be one of those. For pages, other orders, campaigns and
+ * series see query.h: a big store does not fit into one list. */
 int wb_store_list(struct wb_store *s, const struct wb_list_filter *f, wb_json **out,
                   struct wb_err *err) WB_MUST_CHECK;
 /* A run id from a unique prefix; WB_NOT_FOUND, or WB_CONFLICT naming the candidates. Caller frees.

@@ -6,15 +6,16 @@
 #include <string.h>
 
 #include "server/base/file.h"
-#include "server/record/internal.h"
+#include "server/record/index.h"
 
-static bool all_digits(const char *s, size_t n)
+bool wb_is_date_part(const char *name, int depth)
 {
+    static const size_t digits[] = {4, 2, 2};
     size_t i = 0;
 
-    while (s[i] >= '0' && s[i] <= '9')
+    while (name[i] >= '0' && name[i] <= '9')
         i++;
-    return i == n && !s[i];
+    return i == digits[depth] && !name[i];
 }
 
 void wb_damage_add(wb_json *damage, const char *run, const char *file, const char *code,
@@ -42,22 +43,21 @@ static int note(wb_json *damage, const char *file, struct wb_err *err)
 /* One folder level on the way to the days. */
 struct level {
     struct wb_store *s;
+    const char *root; /* "runs" or WB_ANNOTATIONS */
     struct wb_days *days;
     size_t ref;
     wb_json *damage;
 };
 
-/* depth 0: years in runs/, 1: months, 2: days. date holds the parts so far. */
+/* depth 0: years in the root, 1: months, 2: days. date holds the parts so far. */
 static int read_level(const struct level *l, const struct wb_oid *tree, int depth, const char *date,
                       struct wb_err *err)
 {
-    static const size_t digits[] = {4, 2, 2};
     struct wb_git_tree t = {0};
     int rc = wb_git_tree(l->s->git, tree, &t, err);
 
     if (rc < 0) {
-        WB_AUTO_FREE char *where =
-            wb_strf("%s:runs/%s", l->days->refs[l->ref].name, *date ? date : "");
+        WB_AUTO_FREE char *where = wb_strf("%s:%s/%s", l->days->refs[l->ref].name, l->root, date);
 
         return note(l->damage, where, err);
     }
@@ -65,7 +65,7 @@ static int read_level(const struct level *l, const struct wb_oid *tree, int dept
         const struct wb_git_entry *e = &t.v[i];
         WB_AUTO_FREE char *below = wb_strf("%s%s%s", date, *date ? "-" : "", e->name);
 
-        if (e->mode != WB_MODE_TREE || !all_digits(e->name, digits[depth]))
+        if (e->mode != WB_MODE_TREE || !wb_is_date_part(e->name, depth))
             continue;
         if (depth < 2) {
             rc = read_level(l, &e->id, depth + 1, below, err);
@@ -95,7 +95,7 @@ static int read_ref(const struct level *l, struct wb_err *err)
     int rc = wb_git_commit(l->s->git, &ref->id, &c, err);
 
     if (rc == 0) {
-        rc = wb_git_lookup(l->s->git, &c.tree, "runs", &runs, err);
+        rc = wb_git_lookup(l->s->git, &c.tree, l->root, &runs, err);
         wb_git_commit_release(&c);
         if (rc == -WB_NOT_FOUND)
             return 0;
@@ -103,7 +103,8 @@ static int read_ref(const struct level *l, struct wb_err *err)
     return rc < 0 ? note(l->damage, ref->name, err) : read_level(l, &runs.id, 0, "", err);
 }
 
-int wb_days_read(struct wb_store *s, struct wb_days *out, wb_json *damage, struct wb_err *err)
+int wb_days_read(struct wb_store *s, const char *root, struct wb_days *out, wb_json *damage,
+                 struct wb_err *err)
 {
     struct wb_days d = {0};
     struct wb_err own = WB_ERR_INIT;
@@ -114,7 +115,7 @@ int wb_days_read(struct wb_store *s, struct wb_days *out, wb_json *damage, struc
         wb_damage_add(damage, NULL, broken.v[i], "unreadable", "the reference cannot be read");
     wb_strv_release(&broken);
     for (size_t i = 0; rc == 0 && i < d.nrefs; i++)
-        rc = read_ref(&(struct level){s, &d, i, damage}, &own);
+        rc = read_ref(&(struct level){s, root, &d, i, damage}, &own);
     if (rc < 0) {
         if (err)
             *err = own;
@@ -134,15 +135,13 @@ void wb_days_release(struct wb_days *d)
     *d = (struct wb_days){0};
 }
 
-int wb_place_find(struct wb_store *s, const char *run, struct wb_place *out, struct wb_err *err)
+/* Without the index, which cannot be made where a folder of another day is damaged. */
+static int find_in_trees(struct wb_store *s, const char *run, struct wb_place *out,
+                         struct wb_err *err)
 {
     struct wb_days d = {0};
     bool found = false;
-    int rc;
-
-    if (!wb_safe_name(run))
-        return wb_fail(err, WB_INVALID, "'%s' is not the id of a run", run);
-    rc = wb_days_read(s, &d, NULL, err);
+    int rc = wb_days_read(s, "runs", &d, NULL, err);
     for (size_t i = 0; rc == 0 && !found && i < d.n; i++) {
         struct wb_git_entry e;
 
@@ -165,6 +164,40 @@ int wb_place_find(struct wb_store *s, const char *run, struct wb_place *out, str
     return rc;
 }
 
+/* Whether the run's folder is at that place in git, too. */
+static bool stands(struct wb_store *s, const struct wb_place *p)
+{
+    struct wb_git_commit c = {0};
+    struct wb_git_entry e;
+    int rc = wb_git_commit(s->git, &p->tip, &c, NULL);
+
+    if (rc == 0)
+        rc = wb_git_lookup(s->git, &c.tree, p->path, &e, NULL);
+    wb_git_commit_release(&c);
+    return rc == 0 && wb_oid_equal(&e.id, &p->tree);
+}
+
+int wb_place_find(struct wb_store *s, const char *run, struct wb_place *out, struct wb_err *err)
+{
+    struct wb_err why = WB_ERR_INIT;
+    struct wb_place p = {0};
+    int rc;
+
+    if (!wb_safe_name(run))
+        return wb_fail(err, WB_INVALID, "'%s' is not the id of a run", run);
+    rc = wb_index_place(s, run, &p, &why);
+    if (rc == 0 && stands(s, &p)) {
+        *out = p;
+        return 0;
+    }
+    wb_place_release(&p);
+    if (rc == 0 || rc == -WB_CORRUPT)
+        return find_in_trees(s, run, out, err);
+    if (err)
+        *err = why;
+    return rc;
+}
+
 void wb_place_release(struct wb_place *p)
 {
     free(p->ref);
@@ -177,6 +210,13 @@ int wb_place_commit(struct wb_store *s, const struct wb_place *p, const char *ru
 {
     struct wb_oid next = p->tip;
 
+    if (p->has_added && wb_git_commit(s->git, &p->added, out, NULL) == 0) {
+        WB_AUTO_FREE char *of = wb_commit_run(out);
+
+        if (!strcmp(of, run))
+            return 0;
+        wb_git_commit_release(out);
+    }
     for (;;) {
         struct wb_git_commit c = {0};
         WB_AUTO_FREE char *of = NULL;

@@ -10,7 +10,8 @@
 
 struct wb_work {
     struct wb_store *s;
-    const struct wb_record *r;
+    const struct wb_record *r;      /* NULL: it is not about a run */
+    const struct wb_append *append; /* then this one file */
     char date[11];
     char *folder;     /* runs/2026/11/30/<run> */
     char *raw_folder; /* 30/<run> */
@@ -23,6 +24,18 @@ struct wb_work {
     struct wb_git_batch *batch;
     struct wb_oid commit, raw_commit;
 };
+
+/* One file that is added. */
+struct wb_append {
+    const char *folder, *name; /* "annotations/2026/11/30", "ann_x.json" */
+    const struct wb_buf *text;
+    const char *message;
+    int64_t time_s;
+};
+/* Commits it on the controller's reference, as durably as a run. WB_CONFLICT: it is there already.
+ */
+int wb_store_append(struct wb_store *s, const struct wb_append *a, char commit[41],
+                    struct wb_err *err) WB_MUST_CHECK;
 
 /* Checks w->r and fills everything up to the quarantine's path. */
 int wb_work_prepare(struct wb_work *w, struct wb_err *err) WB_MUST_CHECK;

@@ -117,7 +117,7 @@ for f in index HEAD config refs/heads/records/lab packed-refs; do
     touch -d '2 hours ago' "$store/$f.lock"
 done
 exits "a commit in spite of dead lock files" 0 "$make" "$store" 20 21
-is "the dead lock files are gone" "" "$(find "$store" -name '*.lock' ! -name weighbridge.lock)"
+is "the dead lock files are gone" "" "$(find "$store" -name '*.lock' ! -name 'weighbridge*.lock')"
 lock=$store/refs/heads/records/lab.lock
 (
     exec 9>"$lock"

@@ -151,7 +151,7 @@ static void compares_campaigns_and_arms(void **state)
          "do not compare: host.class ('c' in 01AA, 'another class' in 01Z)"},
         {"compare|01AA|01Z|--force", 0,
          "forced: host.class differs: 'c' in 01AA, 'another class' in 01Z", ""},
-        {"compare|01A", 22, "", "the beginning of more than one campaign: cmp_01AB, cmp_01AA"},
+        {"compare|01A", 22, "", "the beginning of more than one campaign: cmp_01AA, cmp_01AB"},
         {"compare|cmp_none", 21, "", "there is no run and no campaign 'cmp_none'"},
         {"compare|01AA/vm|01AA/d", 21, "",
          "there is no arm 'vm' in cmp_01AA; its arms are "
