@@ -60,3 +60,8 @@ int wb_inflate(const void *data, size_t n, struct wb_buf *out, struct wb_err *er
         return wb_fail(err, WB_CORRUPT, "%u bytes follow the zlib stream", z.avail_in);
     return 0;
 }
+
+uint32_t wb_crc32(uint32_t crc, const void *data, size_t n)
+{
+    return (uint32_t)crc32_z(crc, data, n);
+}
