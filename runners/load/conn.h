@@ -31,6 +31,8 @@ enum wb_slot_flags {
     WB_SLOT_VERIFY = 1,  /* compare what comes back */
     WB_SLOT_WAITED = 2,  /* its arrival waited for a free slot */
     WB_SLOT_EXPIRED = 4, /* counted as timed out; a reply is late */
+    WB_SLOT_PARKED = 8,  /* the protocol will send it again */
+    WB_SLOT_AGAIN = 16,  /* the protocol has done so, or will */
 };
 
 struct wb_slot {

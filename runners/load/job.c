@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runners/load/keys.h"
+#include "runners/load/protocol.h"
 #include "runners/load/values.h"
 #include "server/base/buf.h"
 #include "server/base/clock.h"
@@ -30,9 +31,9 @@ struct field {
     const char *arg;  /* how help calls the value */
     enum field_type type;
     size_t offset;
-    double lo, hi; /* INT, BYTES, TIME (ns) */
-    double unit;   /* TIME in JSON */
-    const char *help;
+    double lo, hi;    /* INT, BYTES, TIME (ns) */
+    double unit;      /* TIME in JSON */
+    const char *help; /* "NAME: ...": only this protocol knows it */
 };
 
 #define AT(member) offsetof(struct wb_load_job, member)
@@ -89,6 +90,34 @@ static const struct field fields[] = {
      "common start, e.g. 2026-11-30T12:00:00Z"},
     {"interval_s", "--interval", "TIME", F_TIME, AT(interval_ns), 100 * WB_MS, 60 * WB_SEC, WB_SEC,
      "length of an interval [1s]"},
+    {"keyspace", "--keyspace", "NAME", F_TEXT, AT(cql.keyspace), 0, 0, 0, "cql: keyspace [wb]"},
+    {"table", "--table", "NAME", F_TEXT, AT(cql.table), 0, 0, 0, "cql: table [kv]"},
+    {"key_column", "--key-column", "NAME", F_TEXT, AT(cql.key_column), 0, 0, 0,
+     "cql: partition key, text or blob [key]"},
+    {"value_column", "--value-column", "NAME", F_TEXT, AT(cql.value_column), 0, 0, 0,
+     "cql: what is written and read, text or blob [value]"},
+    {"replication", "--replication", "N", F_INT, AT(cql.replication), 1, 64, 0,
+     "cql: replicas of a keyspace that --load makes [1]"},
+    {"consistency", "--consistency", "LEVELS", F_TEXT, AT(cql.consistency), 0, 0, 0,
+     "cql: e.g. quorum, or read=one,write=quorum [local_one]"},
+    {"page_rows", "--page-rows", "N", F_INT, AT(cql.page_rows), 1, 1000000, 0,
+     "cql: rows of a page of an answer [5000]"},
+    {"batch", "--batch", "KIND:N", F_TEXT, AT(cql.batch), 0, 0, 0,
+     "cql: operation batch is logged:N or unlogged:N inserts [unlogged:10]"},
+    {"timestamps", "--timestamps", "WHOSE", F_TEXT, AT(cql.timestamps), 0, 0, 0,
+     "cql: of writes, client or server [client]"},
+    {"native_protocol", "--native-protocol", "V", F_TEXT, AT(cql.native_protocol), 0, 0, 0,
+     "cql: 5, 4, or auto: the newest that the server has [auto]"},
+    {"compression", "--compression", "HOW", F_TEXT, AT(cql.compression), 0, 0, 0,
+     "cql: none or lz4 [none]"},
+    {"overload_errors", "--overload-errors", NULL, F_BOOL, AT(cql.overload_errors), 0, 0, 0,
+     "cql: a full server answers with errors instead of reading slower"},
+    {"datacentre", "--datacentre", "NAME", F_TEXT, AT(cql.datacentre), 0, 0, 0,
+     "cql: local datacentre [of the first address]"},
+    {"user", "--user", "NAME", F_TEXT, AT(cql.user), 0, 0, 0,
+     "cql: who to log in as; see --password-file [nobody]"},
+    {"password_file", "--password-file", "FILE", F_TEXT, AT(cql.password_file), 0, 0, 0,
+     "cql: file with the password [environment: WB_LOAD_PASSWORD]"},
     {"output", "-o", "FILE", F_TEXT, AT(output), 0, 0, 0, "result document, - is stdout"},
     {"ndjson", "--ndjson", "FILE", F_TEXT, AT(ndjson), 0, 0, 0, "one JSON line per interval"},
     {"hdr", "--hdr", "FILE", F_TEXT, AT(hdr), 0, 0, 0, "HDR interval log"},
@@ -108,6 +137,7 @@ void wb_load_job_init(struct wb_load_job *job)
         .for_ns = 10 * WB_SEC,
         .interval_ns = WB_SEC,
         .gather_ns = 25 * WB_US,
+        .cql = {.replication = 1, .page_rows = 5000},
     };
 }
 
@@ -313,14 +343,28 @@ int wb_load_job_read(struct wb_load_job *job, const wb_json *doc, struct wb_err 
     return 0;
 }
 
-void wb_load_job_help(struct wb_buf *out)
+/* Length of the name of the only protocol that knows a field, with what stands behind it. */
+static size_t help_prefix(const struct field *f)
+{
+    size_t n = strspn(f->help, "abcdefghijklmnopqrstuvwxyz");
+    const struct wb_protocol *const *all = wb_protocols();
+
+    for (size_t i = 0; all[i]; i++)
+        if (strncmp(all[i]->name, f->help, n) == 0 && !all[i]->name[n] && f->help[n] == ':')
+            return n + 2;
+    return 0;
+}
+
+void wb_load_job_help(struct wb_buf *out, const char *protocol)
 {
     for (size_t i = 0; i < WB_LEN(fields); i++) {
         struct wb_buf b = WB_BUF_INIT(64);
-        if (!fields[i].flag)
+        size_t only = help_prefix(&fields[i]);
+        if (!fields[i].flag || (only > 0) != (protocol != NULL) ||
+            (protocol && strncmp(fields[i].help, protocol, only - 2) != 0))
             continue;
         wb_buf_addf(&b, "%s %s", fields[i].flag, fields[i].arg ? fields[i].arg : "");
-        wb_buf_addf(out, "  %-20s %s\n", wb_buf_str(&b), fields[i].help);
+        wb_buf_addf(out, "  %-20s %s\n", wb_buf_str(&b), fields[i].help + only);
         wb_buf_release(&b);
     }
 }

@@ -32,7 +32,19 @@ struct wb_load_mix_part {
     double weight;
 };
 
+/* What only CQL knows; text is checked by the protocol, NULL stands for the default. */
+struct wb_load_cql {
+    char *keyspace, *table, *key_column, *value_column;
+    char *consistency; /* "one", or "read=one,write=quorum" */
+    char *batch;       /* "logged:10" */
+    char *compression, *timestamps, *native_protocol;
+    char *datacentre, *user, *password_file;
+    int64_t replication, page_rows;
+    bool overload_errors;
+};
+
 struct wb_load_job {
+    struct wb_load_cql cql;
     char *target; /* "resp://127.0.0.1:6379,127.0.0.1:6380" */
     int64_t threads, connections;
     int64_t depth;    /* closed: kept in flight per connection; open: most in flight; 0: default */
@@ -89,8 +101,9 @@ bool wb_load_job_flag_alone(const char *flag);
 /* Checks all fields together and fills the derived ones. */
 int wb_load_job_check(struct wb_load_job *job, struct wb_err *err) WB_MUST_CHECK;
 
-/* The options part of --help, one line a flag. */
-void wb_load_job_help(struct wb_buf *out);
+/* The options part of --help, one line a flag: those of all protocols (NULL), or those that only
+ * one knows. */
+void wb_load_job_help(struct wb_buf *out, const char *protocol);
 /* JSON Schema of the job document; owned by the caller. */
 wb_json *wb_load_job_schema(void);
 /* The job as it was resolved, for the result; owned by the caller. */

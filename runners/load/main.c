@@ -35,19 +35,27 @@ static void complain(const struct wb_err *err)
     fprintf(stderr, "wb-load: %s\n", wb_err_text(err, text, sizeof(text)));
 }
 
-static void print_help(void)
+/* Of what all protocols have, or of what one has beside that. */
+static void print_help(const char *protocol)
 {
     struct wb_buf b = WB_BUF_INIT(1 << 16);
 
+    if (protocol) {
+        wb_load_job_help(&b, protocol);
+        put(stdout, &b);
+        wb_buf_release(&b);
+        return;
+    }
     wb_buf_adds(&b, "Usage: wb-load [OPTIONS] TARGET\n"
                     "Puts load on a database and says whether the numbers may be believed.\n"
                     "TARGET is SCHEME://HOST:PORT[,HOST:PORT...], SCHEME one of");
     for (size_t i = 0; wb_protocols()[i]; i++)
         wb_buf_addf(&b, "%s %s", i ? "," : "", wb_protocols()[i]->name);
     wb_buf_adds(&b, "\n\n");
-    wb_load_job_help(&b);
+    wb_load_job_help(&b, NULL);
     wb_buf_adds(&b, "  --job FILE           the same from a JSON document, - is stdin\n"
                     "  --schema             JSON Schemas of job and result\n"
+                    "  --help cql           the options that only CQL has\n"
                     "Exit: 0 valid, 2 usage, 3 no connection, 4 not valid, 5 internal,\n"
                     "130 interrupted (the result is complete up to there).\n");
     put(stdout, &b);
@@ -117,7 +125,7 @@ static int read_arguments(struct wb_load_job *job, int argc, char **argv, struct
         WB_AUTO_FREE char *flag = NULL;
         int rc;
         if (strcmp(a, "--help") == 0 || strcmp(a, "-h") == 0) {
-            print_help();
+            print_help(i + 1 < argc ? argv[i + 1] : NULL);
             return 1;
         }
         if (strcmp(a, "--version") == 0) {
@@ -214,8 +222,10 @@ static int run(const struct wb_load_job *job, const struct wb_cancel *cancel)
         complain(&err);
         wb_load_live_free(live);
         return rc == -WB_INVALID || rc == -WB_LIMIT ? EXIT_USAGE
-               : rc == -WB_UNAVAILABLE              ? EXIT_NO_CONNECTION
-                                                    : EXIT_INTERNAL;
+               : rc == -WB_CANCELLED                ? EXIT_INTERRUPTED
+               : rc == -WB_UNAVAILABLE || rc == -WB_TIMEOUT || rc == -WB_PROTOCOL
+                   ? EXIT_NO_CONNECTION
+                   : EXIT_INTERNAL;
     }
     rc = wb_load_live_close(live, &err);
     if (rc < 0)

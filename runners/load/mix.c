@@ -1,19 +1,10 @@
 #include "runners/load/mix.h"
 
-#include <string.h>
-
+#include "runners/load/protocol.h"
 #include "server/base/buf.h"
 #include "server/base/rng.h"
 
-static int find_op(const char *const *names, const char *name)
-{
-    for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return -1;
-}
-
-int wb_mix_init(struct wb_mix *m, const struct wb_load_job *job, const char *const *names,
+int wb_mix_init(struct wb_mix *m, const struct wb_load_job *job, const struct wb_protocol *p,
                 struct wb_err *err)
 {
     struct wb_mix v = {.seed = wb_mix64((uint64_t)job->seed, 'm')};
@@ -22,12 +13,12 @@ int wb_mix_init(struct wb_mix *m, const struct wb_load_job *job, const char *con
     for (int i = 0; i < job->nmix; i++)
         total += job->mix[i].weight;
     for (int i = 0; i < job->nmix; i++) {
-        int op = find_op(names, job->mix[i].name);
+        int op = wb_protocol_op(p, job->mix[i].name);
         double share;
         if (op < 0) {
             struct wb_buf list = WB_BUF_INIT(256);
-            for (int k = 0; names[k]; k++)
-                wb_buf_addf(&list, "%s%s", k ? ", " : "", names[k]);
+            for (int k = 0; p->ops[k]; k++)
+                wb_buf_addf(&list, "%s%s", k ? ", " : "", p->ops[k]);
             (void)wb_fail(err, WB_INVALID, "mix: this protocol has no operation '%s' (it has: %s)",
                           job->mix[i].name, wb_buf_str(&list));
             wb_buf_release(&list);

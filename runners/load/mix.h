@@ -10,6 +10,8 @@
 #include "runners/load/job.h"
 #include "runners/load/keys.h"
 
+struct wb_protocol;
+
 struct wb_mix {
     uint64_t seed;
     int n;
@@ -17,8 +19,8 @@ struct wb_mix {
     uint8_t op[WB_LOAD_OPS_MAX];     /* index among the protocol's operations */
 };
 
-/* names: the protocol's operations, NULL-ended. WB_INVALID names the allowed ones. */
-int wb_mix_init(struct wb_mix *m, const struct wb_load_job *job, const char *const *names,
+/* WB_INVALID names the operations that the protocol has. */
+int wb_mix_init(struct wb_mix *m, const struct wb_load_job *job, const struct wb_protocol *p,
                 struct wb_err *err) WB_MUST_CHECK;
 
 static inline uint8_t wb_mix_at(const struct wb_mix *m, uint64_t index)

@@ -83,6 +83,11 @@ const struct wb_protocol *wb_protocol_find(const char *scheme, size_t n);
 /* All protocols, NULL-ended. */
 const struct wb_protocol *const *wb_protocols(void);
 
-extern const struct wb_protocol wb_protocol_resp, wb_protocol_memcached, wb_protocol_null;
+/* Which of its operations has this name, -1 when none has; get and set are the ones that read and
+ * write a row in all protocols. */
+int wb_protocol_op(const struct wb_protocol *p, const char *name);
+
+extern const struct wb_protocol wb_protocol_resp, wb_protocol_memcached, wb_protocol_cql,
+    wb_protocol_null;
 
 #endif

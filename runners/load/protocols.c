@@ -3,7 +3,7 @@
 #include <string.h>
 
 static const struct wb_protocol *const table[] = {&wb_protocol_resp, &wb_protocol_memcached,
-                                                  &wb_protocol_null, NULL};
+                                                  &wb_protocol_cql, &wb_protocol_null, NULL};
 
 const struct wb_protocol *const *wb_protocols(void)
 {
@@ -16,4 +16,14 @@ const struct wb_protocol *wb_protocol_find(const char *scheme, size_t n)
         if (strlen(table[i]->name) == n && memcmp(table[i]->name, scheme, n) == 0)
             return table[i];
     return NULL;
+}
+
+int wb_protocol_op(const struct wb_protocol *p, const char *name)
+{
+    for (int i = 0; p->ops[i]; i++)
+        if (strcmp(p->ops[i], name) == 0)
+            return i;
+    if (strcmp(name, "get") == 0)
+        return p->read_op;
+    return strcmp(name, "set") == 0 ? p->write_op : -1;
 }

@@ -71,7 +71,7 @@ static int plan_setup(struct control *c, struct wb_err *err)
         return rc;
     proto = p->target.protocol;
     p->job = p->data.job = job;
-    rc = wb_mix_init(&p->mix, job, proto->ops, err);
+    rc = wb_mix_init(&p->mix, job, proto, err);
     if (rc < 0)
         return rc;
     while (proto->ops[p->nops])

@@ -207,7 +207,7 @@ static void test_described(void **state)
     int lines = 0;
 
     (void)state;
-    wb_load_job_help(&help);
+    wb_load_job_help(&help, NULL);
     for (const char *p = wb_buf_str(&help); *p; p += strcspn(p, "\n") + 1) {
         assert_true(strcspn(p, "\n") <= 80);
         lines++;

@@ -10,6 +10,7 @@
 
 #include "runners/load/keys.h"
 #include "runners/load/mix.h"
+#include "runners/load/protocol.h"
 #include "runners/load/values.h"
 #include "server/base/deflate.h"
 #include "server/base/mem.h"
@@ -460,20 +461,21 @@ static void test_compressible(void **state)
 static void test_mix(void **state)
 {
     static const char *const names[] = {"get", "set", "del", NULL};
+    static const struct wb_protocol p = {.ops = names};
     struct wb_load_job job = {.seed = 1, .mix = {{"set", 20}, {"get", 80}, {"del", 0}}, .nmix = 3};
     struct wb_mix m;
     struct wb_err err = WB_ERR_INIT;
     int count[3] = {0};
 
     (void)state;
-    assert_int_equal(wb_mix_init(&m, &job, names, &err), 0);
+    assert_int_equal(wb_mix_init(&m, &job, &p, &err), 0);
     for (uint64_t i = 0; i < 100000; i++)
         count[wb_mix_at(&m, i)]++;
     assert_true(abs(count[1] - 20000) < 500);
     assert_int_equal(count[0] + count[1], 100000);
     assert_int_equal(count[2], 0);
     strcpy(job.mix[0].name, "put");
-    assert_int_equal(wb_mix_init(&m, &job, names, &err), -WB_INVALID);
+    assert_int_equal(wb_mix_init(&m, &job, &p, &err), -WB_INVALID);
     assert_non_null(strstr(err.root, "'put'"));
     assert_non_null(strstr(err.root, "get, set, del"));
 }

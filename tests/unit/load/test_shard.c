@@ -46,7 +46,7 @@ static void open_split(struct bench *b, const char *split, uint32_t instances, i
     b->plan.rows_to = 1000;
     b->plan.sample = 100;
     wb_keys_init(&b->plan.data.keys, &b->job);
-    assert_int_equal(wb_mix_init(&b->plan.mix, &b->job, wb_protocol_null.ops, &err), 0);
+    assert_int_equal(wb_mix_init(&b->plan.mix, &b->job, &wb_protocol_null, &err), 0);
     b->w.plan = &b->plan;
     b->w.protocol = &wb_protocol_null;
     b->w.timeout_ns = WB_SEC;

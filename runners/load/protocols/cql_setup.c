@@ -1,0 +1,363 @@
+#include "runners/load/protocols/cql_setup.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "runners/load/conn.h"
+#include "runners/load/protocols/cql_frame.h"
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/base/mem.h"
+#include "server/base/units.h"
+
+#define NAME_MAX_BYTES 48 /* of a keyspace or table, as Cassandra has it */
+#define PASSWORD_MAX 4096
+#define HEAD_MAX 256 /* bytes of a request without keys and values */
+#define ROW_EXTRA 64 /* of a row of a batch, beside its id, key and value */
+#define AGREE_TIMEOUT (30 * WB_SEC)
+#define AGREE_PAUSE (100 * WB_MS)
+
+const char *const wb_cql_ops[] = {"select", "insert", "update", "delete", "batch", NULL};
+
+/* --- options --- */
+
+static const char *or_text(const char *s, const char *dflt)
+{
+    return s ? s : dflt;
+}
+
+static int check_name(const char *what, const char *s, struct wb_err *err)
+{
+    bool ok = isalpha((unsigned char)s[0]) && strlen(s) <= NAME_MAX_BYTES;
+
+    for (const char *p = s; *p && ok; p++)
+        ok = isalnum((unsigned char)*p) || *p == '_';
+    return ok ? 0
+              : wb_fail(err, WB_INVALID,
+                        "%s: '%s' is not a letter and up to %d letters, digits and _", what, s,
+                        NAME_MAX_BYTES - 1);
+}
+
+/* "one" for all, or "select=one,write=quorum": read is select, write all others. */
+static int read_consistency(struct wb_cql *q, const char *s, struct wb_err *err)
+{
+    for (; *s; s += *s == ',') {
+        size_t n = strcspn(s, ","), name = strcspn(s, "=,");
+        bool all = s[name] != '=', hit = all;
+        const char *level = all ? s : s + name + 1;
+        size_t len = n - (size_t)(level - s);
+        uint16_t v;
+        if (!wb_cql_consistency(level, len, &v))
+            return wb_fail(err, WB_INVALID, "consistency: '%.*s' is not one of: %s", (int)len,
+                           level, wb_cql_consistency_names());
+        for (int op = 0; op < WB_CQL_OPS; op++) {
+            const char *kind = op == WB_CQL_SELECT ? "read" : "write";
+            bool mine = all || (strlen(kind) == name && memcmp(kind, s, name) == 0) ||
+                        (strlen(wb_cql_ops[op]) == name && memcmp(wb_cql_ops[op], s, name) == 0);
+            hit |= mine;
+            if (mine)
+                q->consistency[op] = v;
+        }
+        if (!hit)
+            return wb_fail(err, WB_INVALID,
+                           "consistency: '%.*s' is not read, write, select, insert, update, "
+                           "delete or batch",
+                           (int)name, s);
+        s += n;
+    }
+    if (q->consistency[WB_CQL_SELECT] == 0)
+        return wb_fail(err, WB_INVALID, "consistency: any is for writes only");
+    return 0;
+}
+
+/* "logged:10" */
+static int read_batch(struct wb_cql *q, const char *s, struct wb_err *err)
+{
+    const char *colon = strchr(s, ':');
+    size_t n = colon ? (size_t)(colon - s) : strlen(s);
+    int64_t rows = 0;
+
+    if (n == 6 && memcmp(s, "logged", n) == 0)
+        q->batch = WB_CQL_LOGGED;
+    else if (n == 8 && memcmp(s, "unlogged", n) == 0)
+        q->batch = WB_CQL_UNLOGGED;
+    else
+        n = 0;
+    if (n == 0 || !colon || wb_parse_int(colon + 1, 1, WB_CQL_BATCH_MAX, &rows, NULL) < 0)
+        return wb_fail(err, WB_INVALID,
+                       "batch: '%s' is not logged:ROWS or unlogged:ROWS with 1 to %d rows", s,
+                       WB_CQL_BATCH_MAX);
+    q->batch_rows = (uint32_t)rows;
+    return 0;
+}
+
+static int find_word(const char *what, const char *text, const char *yes, const char *no, bool *out,
+                     struct wb_err *err)
+{
+    *out = strcmp(text, yes) == 0;
+    if (!*out && strcmp(text, no) != 0)
+        return wb_fail(err, WB_INVALID, "%s: '%s' is not one of: %s, %s", what, text, yes, no);
+    return 0;
+}
+
+static int read_version(struct wb_cql *q, const char *s, struct wb_err *err)
+{
+    q->lower = strcmp(s, "auto") == 0;
+    if (!q->lower && strcmp(s, "4") != 0 && strcmp(s, "5") != 0)
+        return wb_fail(err, WB_INVALID, "native-protocol: '%s' is not one of: auto, 4, 5", s);
+    q->hello.version = strcmp(s, "4") == 0 ? 4 : 5;
+    return 0;
+}
+
+/* From the file, or from the environment; never from the command line, which all can see. */
+static int read_password(struct wb_cql *q, const struct wb_load_cql *o, struct wb_err *err)
+{
+    const char *env = getenv("WB_LOAD_PASSWORD");
+    size_t n = 0;
+    int rc = 0;
+
+    if (!o->user)
+        return o->password_file ? wb_fail(err, WB_INVALID, "password-file: there is no --user") : 0;
+    if (o->password_file) {
+        rc = wb_file_read(o->password_file, PASSWORD_MAX, &q->password, &n, err);
+        while (rc == 0 && n > 0 && (q->password[n - 1] == '\n' || q->password[n - 1] == '\r'))
+            q->password[--n] = 0;
+    } else if (env) {
+        q->password = wb_strdup(env);
+    } else {
+        rc = wb_fail(err, WB_INVALID,
+                     "user: no password; give --password-file or set "
+                     "WB_LOAD_PASSWORD");
+    }
+    q->hello.user = o->user;
+    q->hello.password = q->password;
+    return rc;
+}
+
+static int read_options(struct wb_cql *q, const struct wb_load_cql *o, struct wb_err *err)
+{
+    int rc;
+
+    q->keyspace = or_text(o->keyspace, "wb");
+    q->table = or_text(o->table, "kv");
+    q->key_column = or_text(o->key_column, "key");
+    q->value_column = or_text(o->value_column, "value");
+    rc = check_name("keyspace", q->keyspace, err);
+    if (rc == 0)
+        rc = check_name("table", q->table, err);
+    if (rc == 0)
+        rc = check_name("key-column", q->key_column, err);
+    if (rc == 0)
+        rc = check_name("value-column", q->value_column, err);
+    if (rc == 0)
+        rc = read_consistency(q, or_text(o->consistency, "local_one"), err);
+    if (rc == 0)
+        rc = read_batch(q, or_text(o->batch, "unlogged:10"), err);
+    if (rc == 0)
+        rc = find_word("compression", or_text(o->compression, "none"), "lz4", "none", &q->hello.lz4,
+                       err);
+    if (rc == 0)
+        rc = find_word("timestamps", or_text(o->timestamps, "client"), "client", "server",
+                       &q->timestamps, err);
+    if (rc == 0)
+        rc = read_version(q, or_text(o->native_protocol, "auto"), err);
+    if (rc == 0)
+        rc = read_password(q, o, err);
+    if (rc == 0 && q->data->job->depth > WB_STREAMS_MAX)
+        rc = wb_fail(err, WB_INVALID, "depth: %lld, a CQL connection has at most %d in flight",
+                     (long long)q->data->job->depth, WB_STREAMS_MAX);
+    q->page_rows = (uint32_t)o->page_rows;
+    q->hello.throw_on_overload = o->overload_errors;
+    return rc;
+}
+
+static void make_statements(struct wb_cql *q)
+{
+    const char *ks = q->keyspace, *t = q->table, *key = q->key_column, *value = q->value_column;
+
+    q->text[WB_CQL_SELECT] =
+        wb_strf("SELECT \"%s\" FROM \"%s\".\"%s\" WHERE \"%s\" = ?", value, ks, t, key);
+    q->text[WB_CQL_INSERT] =
+        wb_strf("INSERT INTO \"%s\".\"%s\" (\"%s\", \"%s\") VALUES (?, ?)", ks, t, key, value);
+    q->text[WB_CQL_UPDATE] =
+        wb_strf("UPDATE \"%s\".\"%s\" SET \"%s\" = ? WHERE \"%s\" = ?", ks, t, value, key);
+    q->text[WB_CQL_DELETE] = wb_strf("DELETE FROM \"%s\".\"%s\" WHERE \"%s\" = ?", ks, t, key);
+}
+
+/* Which statements will be executed: those of the mix, loading and checking. */
+static void find_used(struct wb_cql *q)
+{
+    const struct wb_load_job *job = q->data->job;
+
+    for (int i = 0; i < job->nmix; i++)
+        for (int op = 0; op < WB_CQL_OPS; op++)
+            if (wb_protocol_op(&wb_protocol_cql, job->mix[i].name) == op)
+                q->used[wb_cql_statement((enum wb_cql_op)op)] = true;
+    if (job->load)
+        q->used[WB_CQL_INSERT] = q->used[WB_CQL_SELECT] = true;
+}
+
+static size_t longest_request(const struct wb_cql *q)
+{
+    const struct wb_load_job *job = q->data->job;
+    size_t row = (size_t)(job->key_bytes + job->value_bytes), most = HEAD_MAX + row;
+
+    for (int i = 0; i < job->nmix; i++)
+        if (wb_protocol_op(&wb_protocol_cql, job->mix[i].name) == WB_CQL_INSERTS)
+            most = HEAD_MAX + q->batch_rows * (row + WB_CQL_ID_MAX + ROW_EXTRA);
+    return most;
+}
+
+int wb_cql_setup(const struct wb_load_data *data, struct wb_cql **out, struct wb_err *err)
+{
+    struct wb_cql *q = wb_calloc(1, sizeof(*q));
+    const struct wb_load_cql *o = &data->job->cql;
+    int rc;
+
+    q->data = data;
+    rc = read_options(q, o, err);
+    if (rc < 0) {
+        wb_cql_end(q);
+        return rc;
+    }
+    make_statements(q);
+    find_used(q);
+    q->key_text = wb_calloc(data->keys.bytes + WB_BUILD_SLACK, 1);
+    wb_keys_text(&data->keys, 0, q->key_text);
+    q->unix_us = wb_now_unix_ms(NULL) * 1000 - wb_now_ns(NULL) / 1000;
+    q->envelope_max = longest_request(q);
+    q->request_max = wb_cql_segments_max(q->envelope_max);
+    *out = q;
+    return 0;
+}
+
+void wb_cql_end(struct wb_cql *q)
+{
+    if (!q)
+        return;
+    for (int i = 0; i < WB_CQL_OPS; i++)
+        free(q->text[i]);
+    free(q->key_text);
+    free(q->password);
+    free(q);
+}
+
+/* --- schema --- */
+
+/* Whether all servers that are up have one schema. */
+static int schema_agreed(struct wb_cql_session *s, bool *agreed, struct wb_err *err)
+{
+    static const char *const questions[] = {"SELECT schema_version FROM system.local",
+                                            "SELECT schema_version FROM system.peers"};
+    char first[16] = {0};
+    bool any = false;
+
+    *agreed = true;
+    for (size_t i = 0; i < WB_LEN(questions); i++) {
+        struct wb_cql_rows rows;
+        int rc = wb_cql_query(s, questions[i], err);
+        if (rc < 0)
+            return rc;
+        if (!wb_cql_take_rows(&s->answer, &rows) || rows.ncolumns != 1)
+            return wb_fail(err, WB_PROTOCOL, "%s: %s: the answer is damaged", s->name,
+                           questions[i]);
+        for (uint32_t k = 0; k < rows.nrows; k++) {
+            struct wb_cql_view v = wb_cql_take_bytes(&rows.cells);
+            if (v.n != sizeof(first)) /* null: not joined, or gone */
+                continue;
+            if (any && memcmp(first, v.p, sizeof(first)) != 0)
+                *agreed = false;
+            memcpy(first, v.p, sizeof(first));
+            any = true;
+        }
+    }
+    return 0;
+}
+
+static int wait_for_agreement(struct wb_cql_session *s, struct wb_err *err)
+{
+    int64_t deadline = wb_now_ns(NULL) + AGREE_TIMEOUT;
+
+    for (;;) {
+        bool agreed;
+        int rc = schema_agreed(s, &agreed, err);
+        if (rc < 0 || agreed)
+            return rc;
+        if (wb_now_ns(NULL) > deadline)
+            return wb_fail(err, WB_TIMEOUT, "%s: the servers do not agree on one schema", s->name);
+        rc = wb_wait(s->cancel, -1, AGREE_PAUSE, err);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+int wb_cql_create(struct wb_cql *q, struct wb_cql_session *s, struct wb_err *err)
+{
+    const struct wb_load_cql *o = &q->data->job->cql;
+    WB_AUTO_FREE char *where =
+        o->datacentre ? wb_strf("'class': 'NetworkTopologyStrategy', '%s': %lld", o->datacentre,
+                                (long long)o->replication)
+                      : wb_strf("'class': 'SimpleStrategy', 'replication_factor': %lld",
+                                (long long)o->replication);
+    WB_AUTO_FREE char *keyspace =
+        wb_strf("CREATE KEYSPACE IF NOT EXISTS \"%s\" WITH replication = {%s}", q->keyspace, where);
+    WB_AUTO_FREE char *table =
+        wb_strf("CREATE TABLE IF NOT EXISTS \"%s\".\"%s\" (\"%s\" text PRIMARY KEY, \"%s\" blob)",
+                q->keyspace, q->table, q->key_column, q->value_column);
+    int rc = wb_cql_query(s, keyspace, err);
+
+    if (rc == 0)
+        rc = wait_for_agreement(s, err);
+    if (rc == 0)
+        rc = wb_cql_query(s, table, err);
+    return rc == 0 ? wait_for_agreement(s, err) : rc;
+}
+
+static bool fits(uint16_t type)
+{
+    return type == WB_CQL_ASCII || type == WB_CQL_BLOB || type == WB_CQL_VARCHAR;
+}
+
+/* Values are bytes that only a blob takes unless they are printable; keys are printable. */
+static int check_columns(const struct wb_cql *q, const struct wb_cql_prepared *p,
+                         struct wb_err *err)
+{
+    for (unsigned i = 0; i < p->nbind; i++) {
+        const struct wb_cql_column *c = &p->bind[i];
+        bool value = wb_cql_view_is(c->name, q->value_column);
+        if (!fits(c->type))
+            return wb_fail(err, WB_INVALID,
+                           "column %.*s of %s.%s has type 0x%04x; keys and values go into text, "
+                           "ascii and blob",
+                           (int)c->name.n, c->name.p, q->keyspace, q->table, c->type);
+        if (value && c->type != WB_CQL_BLOB && q->data->job->content != WB_LOAD_LETTERS)
+            return wb_fail(err, WB_INVALID,
+                           "column %s of %s.%s is text, which takes printable values only: use "
+                           "content letters (--value SIZE:letters), or a blob",
+                           q->value_column, q->keyspace, q->table);
+    }
+    return 0;
+}
+
+int wb_cql_check(struct wb_cql *q, struct wb_cql_session *s, struct wb_err *err)
+{
+    for (int op = 0; op < WB_CQL_OPS; op++) {
+        struct wb_cql_prepared p;
+        int rc;
+        if (!q->used[op])
+            continue;
+        wb_cql_put_prepare(&s->request, q->hello.version, 0, q->text[op]);
+        rc = wb_cql_ask(s, err);
+        if (rc < 0)
+            return rc;
+        if (!wb_cql_take_prepared(&s->answer, &p)) {
+            (void)wb_cql_fail(err, WB_INVALID, &s->answer);
+            return wb_wrap(err, "%s: preparing %s%s", s->name, q->text[op],
+                           q->data->job->load ? "" : " (--load makes keyspace and table)");
+        }
+        rc = check_columns(q, &p, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
