@@ -102,11 +102,9 @@ static inline char *put_key(const struct wb_cql *q, uint64_t key, char *out)
 
 static inline char *put_value(const struct wb_cql *q, uint64_t key, char *out)
 {
-    const struct wb_values *v = &q->data->values;
+    uint32_t n = wb_values_write(&q->data->values, key, out + 4);
 
-    out = wb_cql_put32(out, v->bytes);
-    wb_values_write(v, key, out);
-    return out + v->bytes;
+    return wb_cql_put32(out, n) + n;
 }
 
 /* Microseconds of wall clock, larger for each write of a connection. */
@@ -475,7 +473,7 @@ static bool same_value(struct wb_worker *w, const struct wb_slot *s, struct wb_c
     const struct wb_values *values = &q->data->values;
     char scratch[WB_VALUE_SMALL + 8];
 
-    return v.p && v.n == values->bytes &&
+    return v.p && v.n == wb_values_size(values, wb_worker_key(w, s)) &&
            memcmp(v.p, wb_values_expect(values, wb_worker_key(w, s), scratch), v.n) == 0;
 }
 

@@ -200,7 +200,7 @@ static void find_used(struct wb_cql *q)
 static size_t longest_request(const struct wb_cql *q)
 {
     const struct wb_load_job *job = q->data->job;
-    size_t row = (size_t)(job->key_bytes + job->value_bytes), most = HEAD_MAX + row;
+    size_t row = (size_t)job->key_bytes + q->data->values.most, most = HEAD_MAX + row;
 
     for (int i = 0; i < job->nmix; i++)
         if (wb_protocol_op(&wb_protocol_cql, job->mix[i].name) == WB_CQL_INSERTS)
