@@ -10,6 +10,7 @@
 
 #include "runners/load/laws.h"
 #include "runners/load/schedule.h"
+#include "runners/load/search.h"
 #include "server/base/json.h"
 
 enum wb_load_model { WB_LOAD_CLOSED, WB_LOAD_OPEN };
@@ -56,6 +57,8 @@ struct wb_load_job {
     char *size_text;     /* law of the sizes; NULL: value_bytes */
     char *key_choice_text, *mix_text, *arrivals_text, *catch_up_text, *content_text, *model_text;
     char *rate_text; /* "20k/s", "1k,5k/s" (steps), "1k..20k/s" (ramp); NULL: rate_per_s as it is */
+    char *sweep_text;  /* "10k,20k,50k/s": a window at each of these rates; NULL: none */
+    char *search_text; /* "p99<5ms": looks for the highest rate that holds it; NULL: none */
     double rate_per_s; /* open loop; total over all parts; of a profile the mean over the window */
     int64_t timeout_ns, warm_up_ns, for_ns, interval_ns;
     int64_t gather_ns; /* open loop: arrivals of this time may be sent together; 0: none */
@@ -71,6 +74,10 @@ struct wb_load_job {
     struct wb_rate_segment segment[WB_RATE_SEGMENTS_MAX];
     int nsegments; /* 0: one rate */
     bool rate_derived;
+    double sweep[WB_RATE_SEGMENTS_MAX]; /* per second */
+    int nsweep;                         /* 0: no sweep */
+    bool search;                        /* slo holds; with a sweep its points are judged by it */
+    struct wb_slo slo;
     enum wb_load_model model;
     enum wb_load_arrivals arrivals;
     enum wb_load_catch_up catch_up;

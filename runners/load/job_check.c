@@ -96,6 +96,39 @@ static int check_rate(struct wb_load_job *job, struct wb_err *err)
     return 0;
 }
 
+/* Sweep and search: windows at rates of their own in one process. */
+static int check_exploring(struct wb_load_job *job, struct wb_err *err)
+{
+    int rc = 0;
+
+    job->nsweep = 0;
+    job->search = job->search_text != NULL;
+    if (job->search_text)
+        rc = wb_slo_parse(job->search_text, &job->slo, err);
+    for (const char *s = job->sweep_text; s && rc == 0; s++) {
+        size_t len = strcspn(s, ",");
+        WB_AUTO_FREE char *one = wb_strndup(s, len);
+        if (job->nsweep == WB_RATE_SEGMENTS_MAX)
+            return wb_fail(err, WB_LIMIT, "sweep: more than %d rates", WB_RATE_SEGMENTS_MAX);
+        rc = rate_of(one, &job->sweep[job->nsweep++], err);
+        s += len;
+        if (!*s)
+            break;
+    }
+    if (rc < 0)
+        return wb_wrap(err, job->nsweep ? "sweep" : "search");
+    if (!job->search && job->nsweep == 0)
+        return 0;
+    if (job->nsweep > 0 && job->rate_per_s > 0)
+        return wb_fail(err, WB_INVALID, "sweep: its rates are the rates: give no other one");
+    if (job->nsegments > 0 || job->ops > 0 || job->load_only || job->part_text || job->start_at)
+        return wb_fail(err, WB_INVALID,
+                       "%s: steps and ramps, ops, load-only, part and start-at do not go with it: "
+                       "each of its rates has a window of its own, in one process",
+                       job->nsweep ? "sweep" : "search");
+    return 0;
+}
+
 static int check_model(struct wb_load_job *job, struct wb_err *err)
 {
     static const char *const models[] = {"closed", "open", NULL};
@@ -104,9 +137,12 @@ static int check_model(struct wb_load_job *job, struct wb_err *err)
     const char *catch_up = job->catch_up_text;
     int model = 0, law = 0, policy = 0, rc = check_rate(job, err);
 
+    if (rc == 0)
+        rc = check_exploring(job, err);
     if (rc < 0)
         return rc;
-    rc = find_word("model", job->model_text, models, job->rate_per_s > 0, &model, err);
+    rc = find_word("model", job->model_text, models,
+                   job->rate_per_s > 0 || job->search || job->nsweep > 0, &model, err);
     if (rc < 0)
         return rc;
     rc = find_word("arrivals", job->arrivals_text, laws, 0, &law, err);
@@ -127,10 +163,11 @@ static int check_model(struct wb_load_job *job, struct wb_err *err)
     job->model = (enum wb_load_model)model;
     job->arrivals = (enum wb_load_arrivals)law;
     job->catch_up = (enum wb_load_catch_up)policy;
-    if (job->model == WB_LOAD_OPEN && !(job->rate_per_s > 0))
+    if ((job->search || job->nsweep > 0) && job->model != WB_LOAD_OPEN)
+        return wb_fail(err, WB_INVALID, "model: a sweep or search offers rates: it is open");
+    if (job->model == WB_LOAD_OPEN && !(job->rate_per_s > 0) && !job->search && job->nsweep == 0)
         return wb_fail(err, WB_INVALID, "open loop needs a rate (rate_per_s, --rate)");
-    if (job->model == WB_LOAD_OPEN &&
-        !(job->rate_per_s >= RATE_LEAST && job->rate_per_s <= RATE_MOST))
+    if (job->rate_per_s > 0 && !(job->rate_per_s >= RATE_LEAST && job->rate_per_s <= RATE_MOST))
         return wb_fail(err, WB_INVALID, "rate: %g/s is not from 1 per 1000000s to 1M/s",
                        job->rate_per_s);
     if (job->depth == 0)
@@ -348,7 +385,10 @@ wb_json *wb_load_job_json(const struct wb_load_job *job)
     wb_json_set_str(j, "value_content", or_text(job->content_text, "random"));
     wb_json_set(j, "mix", mix);
     wb_json_set_str(j, "rate", open ? job->rate_text : NULL);
-    wb_json_set(j, "rate_per_s", open ? wb_json_real(job->rate_per_s) : wb_json_null());
+    wb_json_set_str(j, "sweep", job->sweep_text);
+    wb_json_set_str(j, "search", job->search_text);
+    wb_json_set(j, "rate_per_s",
+                job->rate_per_s > 0 ? wb_json_real(job->rate_per_s) : wb_json_null());
     wb_json_set_str(j, "arrivals", open ? or_text(job->arrivals_text, "constant") : NULL);
     wb_json_set_str(j, "catch_up", open ? or_text(job->catch_up_text, "immediate") : NULL);
     wb_json_set(j, "gather_us",

@@ -22,6 +22,8 @@
 struct wb_load_live {
     const struct wb_load_job *job;
     const struct wb_load_outcome *outcome; /* names of the operations */
+    int64_t began_unix_ms;                 /* the first run of several; 0: none yet */
+    int64_t offset;                        /* of this run after it, ns */
     int ndjson_fd, hdr_fd;                 /* -1: not asked for */
     bool progress, progress_open;
     int width;
@@ -84,6 +86,11 @@ static void on_begin(void *ctx, const struct wb_load_outcome *o, int64_t start_u
     struct wb_buf head = WB_BUF_INIT(1024);
 
     l->outcome = o;
+    if (l->began_unix_ms != 0) {
+        l->offset = (start_unix_ms - l->began_unix_ms) * WB_MS;
+        return;
+    }
+    l->began_unix_ms = start_unix_ms;
     if (l->hdr_fd < 0)
         return;
     wb_hist_log_head(&head, "wb-load " WB_VERSION, start_unix_ms);
@@ -136,7 +143,7 @@ static void ndjson_line(struct wb_load_live *l, const struct wb_load_interval *i
     struct wb_buf line = WB_BUF_INIT(LINE_MAX_BYTES);
     wb_json *o = wb_json_object();
 
-    wb_json_set_real(o, "t", (double)i->since_start / 1e9);
+    wb_json_set_real(o, "t", (double)(l->offset + i->since_start) / 1e9);
     wb_json_set_real(o, "seconds", (double)i->length / 1e9);
     wb_json_set(o, "offered",
                 i->offered_per_s > 0 ? wb_json_real(i->offered_per_s) : wb_json_null());
@@ -159,11 +166,14 @@ static void ndjson_line(struct wb_load_live *l, const struct wb_load_interval *i
 static void hdr_tag(struct wb_load_live *l, const struct wb_load_interval *i, const char *op,
                     const char *kind, const struct wb_hist *h)
 {
-    WB_AUTO_FREE char *tag = wb_strf("%s.%s", op, kind);
+    const struct wb_load_job *job = l->outcome->job;
+    /* The points of a sweep or search are not to be merged. */
+    WB_AUTO_FREE char *tag = l->job == job ? wb_strf("%s.%s", op, kind)
+                                           : wb_strf("@%.9g.%s.%s", job->rate_per_s, op, kind);
     struct wb_buf line = WB_BUF_INIT(HDR_MAX_BYTES);
 
     if (h->total > 0) {
-        wb_hist_log_line(&line, tag, i->since_start - i->length, i->length, h);
+        wb_hist_log_line(&line, tag, l->offset + i->since_start - i->length, i->length, h);
         put_text(l, l->hdr_fd, &line, l->job->hdr);
     }
     wb_buf_release(&line);
@@ -187,7 +197,7 @@ static void progress_line(struct wb_load_live *l, const struct wb_load_interval 
     const struct wb_hist *h = response->total > 0 ? response : service;
     struct wb_buf line = WB_BUF_INIT(1024);
 
-    wb_buf_addf(&line, "%-8s %5.0f s  ", i->phase, (double)i->since_start / 1e9);
+    wb_buf_addf(&line, "%-8s %5.0f s  ", i->phase, (double)(l->offset + i->since_start) / 1e9);
     wb_format_rate(i->length > 0 ? (double)sum.ok * 1e9 / (double)i->length : 0, &line);
     wb_buf_adds(&line, "  p50 ");
     wb_format_ns(wb_hist_percentile(h, 50), &line);

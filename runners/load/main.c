@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runners/load/explore.h"
 #include "runners/load/report.h"
 #include "server/base/file.h"
 #include "server/base/mem.h"
@@ -162,9 +163,9 @@ static int read_arguments(struct wb_load_job *job, int argc, char **argv, struct
     return 0;
 }
 
-static int exit_code(const struct wb_load_outcome *o, const char *verdict)
+static int exit_code(const struct wb_load_job *job, enum wb_load_end end, const char *verdict)
 {
-    switch (o->end) {
+    switch (end) {
     case WB_LOAD_NO_CONNECTION:
         return EXIT_NO_CONNECTION;
     case WB_LOAD_INTERRUPTED:
@@ -176,16 +177,16 @@ static int exit_code(const struct wb_load_outcome *o, const char *verdict)
     }
     if (strcmp(verdict, "valid") == 0)
         return EXIT_VALID;
-    return strcmp(verdict, "server-bound") == 0 && o->job->model == WB_LOAD_CLOSED ? EXIT_VALID
-                                                                                   : EXIT_NOT_VALID;
+    return strcmp(verdict, "server-bound") == 0 &&
+                   (job->model == WB_LOAD_CLOSED || wb_load_explores(job))
+               ? EXIT_VALID
+               : EXIT_NOT_VALID;
 }
 
-static int finish(const struct wb_load_job *job, const struct wb_load_outcome *o,
-                  struct wb_err *err)
+/* Writes the document and the summary. */
+static int finish(const struct wb_load_job *job, const wb_json *result, struct wb_err *err)
 {
     struct wb_buf text = WB_BUF_INIT(1 << 20);
-    const char *verdict = NULL;
-    wb_json *result = wb_load_report(o, &verdict);
     bool json_on_stdout = job->output && strcmp(job->output, "-") == 0;
     int rc = 0;
 
@@ -196,17 +197,29 @@ static int finish(const struct wb_load_job *job, const struct wb_load_outcome *o
         put(json_on_stdout ? stderr : stdout, &text);
     }
     wb_buf_release(&text);
-    wb_json_free(result);
-    if (rc < 0) {
-        complain(err);
-        return EXIT_INTERNAL;
-    }
-    return exit_code(o, verdict);
+    return rc;
+}
+
+/* One run with its document. What hangs is not released. */
+static int run_once(const struct wb_load_job *job, const struct wb_cancel *cancel,
+                    const struct wb_load_watch *watch, struct wb_load_exploration *out,
+                    struct wb_err *err)
+{
+    struct wb_load_outcome o;
+    int rc = wb_load_run(job, cancel, watch, &o, err);
+
+    if (rc < 0)
+        return rc;
+    out->result = wb_load_report(&o, &out->verdict);
+    out->end = o.end;
+    if (o.end != WB_LOAD_BROKEN)
+        wb_load_outcome_release(&o);
+    return 0;
 }
 
 static int run(const struct wb_load_job *job, const struct wb_cancel *cancel)
 {
-    struct wb_load_outcome outcome;
+    struct wb_load_exploration done = {0};
     struct wb_load_watch watch;
     struct wb_load_live *live = NULL;
     struct wb_err err = WB_ERR_INIT;
@@ -217,7 +230,8 @@ static int run(const struct wb_load_job *job, const struct wb_cancel *cancel)
         return EXIT_INTERNAL;
     }
     wb_load_live_watch(live, &watch);
-    rc = wb_load_run(job, cancel, &watch, &outcome, &err);
+    rc = wb_load_explores(job) ? wb_load_explore(job, cancel, &watch, &done, &err)
+                               : run_once(job, cancel, &watch, &done, &err);
     if (rc < 0) {
         complain(&err);
         wb_load_live_free(live);
@@ -227,14 +241,20 @@ static int run(const struct wb_load_job *job, const struct wb_cancel *cancel)
                    ? EXIT_NO_CONNECTION
                    : EXIT_INTERNAL;
     }
+    code = exit_code(job, done.end, done.verdict);
     rc = wb_load_live_close(live, &err);
-    if (rc < 0)
+    if (rc == 0)
+        rc = finish(job, done.result, &err);
+    else
+        (void)finish(job, done.result, NULL);
+    if (rc < 0) {
         complain(&err);
-    code = finish(job, &outcome, &err);
-    if (outcome.end == WB_LOAD_BROKEN)
+        code = EXIT_INTERNAL;
+    }
+    wb_json_free(done.result);
+    if (done.end == WB_LOAD_BROKEN)
         _exit(code); /* a thread may hang: nothing of it can be taken down */
-    wb_load_outcome_release(&outcome);
-    return rc < 0 ? EXIT_INTERNAL : code;
+    return code;
 }
 
 int main(int argc, char **argv)

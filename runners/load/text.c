@@ -84,6 +84,47 @@ static void latency_table(const wb_json *r, struct wb_buf *out)
     wb_table_free(t);
 }
 
+static void curve_table(const wb_json *r, struct wb_buf *out)
+{
+    static const char *const heads[] = {"offered/s", "served/s", "p50 ms", "p99 ms",
+                                        "p99.9 ms",  "max ms",   NULL};
+    static const char *const keys[] = {"p50_ms", "p99_ms", "p99_9_ms", "max_ms", NULL};
+    const wb_json *curve = wb_json_get(r, "curve");
+    bool limit = wb_json_get(wb_json_at(curve, 0), "holds") != NULL;
+    struct wb_table *t = wb_table_new();
+
+    for (int i = 0; heads[i]; i++)
+        wb_table_column(t, heads[i], WB_RIGHT);
+    if (limit)
+        wb_table_column(t, "holds", WB_LEFT);
+    wb_table_column(t, "verdict", WB_LEFT);
+    for (size_t i = 0; i < wb_json_len(curve); i++) {
+        const wb_json *c = wb_json_at(curve, i), *l = wb_json_get(c, "response");
+        wb_table_row(t);
+        wb_table_cell(t, "%.6g", wb_json_real_or(c, "offered_per_s", 0));
+        wb_table_cell(t, "%.6g", wb_json_real_or(c, "achieved_per_s", 0));
+        for (int k = 0; keys[k]; k++) {
+            if (wb_json_type(l) == WB_JSON_OBJECT)
+                wb_table_cell(t, "%.3f", wb_json_real_or(l, keys[k], 0));
+            else
+                wb_table_cell(t, "-");
+        }
+        if (limit)
+            wb_table_cell(t, "%s", wb_json_bool_or(c, "holds", false) ? "yes" : "no");
+        wb_table_cell(t, "%s", wb_json_str_or(c, "verdict", ""));
+    }
+    wb_table_print(t, 80, out);
+    wb_table_free(t);
+    if (wb_json_is_number(wb_json_get(r, "sustained_per_s"))) {
+        wb_buf_adds(out, "sustained ");
+        wb_format_rate(wb_json_real_or(r, "sustained_per_s", 0), out);
+        wb_buf_addf(out, " with %s\n", wb_json_str_or(wb_json_get(r, "job"), "search", ""));
+    } else if (limit) {
+        wb_buf_addf(out, "sustained none: %s\n", wb_json_str_or(r, "sustained_per_s_reason", ""));
+    }
+    wb_buf_adds(out, "\n");
+}
+
 void wb_load_report_text(const wb_json *r, struct wb_buf *out)
 {
     const wb_json *reasons = wb_json_get(r, "reasons"), *data = wb_json_get(r, "data");
@@ -96,6 +137,8 @@ void wb_load_report_text(const wb_json *r, struct wb_buf *out)
                     (long long)wb_json_int_or(data, "checked", 0),
                     (long long)wb_json_int_or(data, "mismatched", 0));
     }
+    if (wb_json_len(wb_json_get(r, "curve")) > 0)
+        curve_table(r, out);
     if (wb_json_type(wb_json_get(r, "window")) == WB_JSON_OBJECT) {
         rate_line(r, out);
         count_line(r, out);
