@@ -11,7 +11,7 @@
 #include "server/analysis/input.h"
 #include "server/base/mem.h"
 
-#define ROWS_MAX 1000
+#define ROWS_MAX 20000
 #define P_MAX 100000
 /* One row of input, and what became of it. */
 struct row {

@@ -1,10 +1,12 @@
 #include "server/base/deflate.h"
 
+#include <libdeflate.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <zlib.h>
 
-#define STEP 65536           /* bytes asked for at a time */
+#define STEP 65536 /* bytes asked for at a time */
+#define GUESS 8    /* what is compressed here holds mostly less than this times its size */
 #define WHOLE_MAX UINT32_MAX /* zlib counts input in 32 bits */
 
 void wb_deflate(const void *data, size_t n, int level, struct wb_buf *out)
@@ -17,6 +19,32 @@ void wb_deflate(const void *data, size_t n, int level, struct wb_buf *out)
     if (compress2((Bytef *)room, &size, data, (uLong)n, level) != Z_OK)
         abort(); /* the room has the size zlib asks for */
     wb_buf_commit(out, size);
+}
+
+/* The usual case: a whole stream that is no more than GUESS times its input, in about half the time
+ * that zlib takes. Appends nothing when that fails, for whatever reason. */
+static bool inflate_whole(const void *data, size_t n, struct wb_buf *out)
+{
+    struct libdeflate_decompressor *d;
+    size_t space = out->max - out->len, room, got = 0, used = 0;
+    enum libdeflate_result rc;
+    char *to;
+
+    room = n < STEP ? GUESS * n + STEP / 8 : GUESS * n;
+    if (room > space)
+        room = space;
+    if (n > WHOLE_MAX / GUESS || room == 0)
+        return false;
+    d = libdeflate_alloc_decompressor();
+    if (d == NULL)
+        return false;
+    to = wb_buf_room(out, room);
+    rc = libdeflate_zlib_decompress_ex(d, data, n, to, room, &used, &got);
+    libdeflate_free_decompressor(d);
+    if (rc != LIBDEFLATE_SUCCESS || used != n)
+        return false;
+    wb_buf_commit(out, got);
+    return true;
 }
 
 /* One step: fills at most STEP bytes of out; at the bound one byte more, to see whether the
@@ -42,6 +70,8 @@ int wb_inflate(const void *data, size_t n, struct wb_buf *out, struct wb_err *er
     z_stream z = {0};
     int rc;
 
+    if (inflate_whole(data, n, out))
+        return 0;
     if (n > WHOLE_MAX)
         return wb_fail(err, WB_LIMIT, "%zu bytes are too many to decompress", n);
     if (inflateInit(&z) != Z_OK)

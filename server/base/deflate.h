@@ -1,5 +1,7 @@
 /*
- * zlib streams, whole and in memory, and its checksum; the only user of zlib.
+ * zlib streams, whole and in memory, and its checksum; the only user of zlib and of libdeflate.
+ * libdeflate reads what is whole and of usual size twice as fast, and interval histograms of long
+ * runs are many; zlib compresses, and reads what is cut off, damaged or bounded.
  */
 #ifndef WB_BASE_DEFLATE_H
 #define WB_BASE_DEFLATE_H

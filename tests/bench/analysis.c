@@ -2,7 +2,8 @@
  * analysis PART...: what the analysis costs and how often it errs. Prints one line a figure, with
  * the bar it is held against. Parts: changes (cost of 1,000 series of 365 nights, and of one more
  * night), alarms (changes of level seen where there are none), steps (nights until a step is
- * found), order (A/A comparisons on a drifting host), histogram (decoding). All by default.
+ * found), order (A/A comparisons on a drifting host), decided (campaigns that end when they are
+ * decided), compare (cost of 5,000 metrics), histogram (decoding). All by default.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "server/analysis/changes.h"
 #include "server/analysis/compare.h"
+#include "server/analysis/effect.h"
 #include "server/analysis/histogram.h"
 #include "server/base/hist_read.h"
 #include "server/base/mem.h"
@@ -205,35 +207,210 @@ static void bench_steps(void)
 }
 
 /* Ten runs of the same thing against ten, while the host drifts by two noise widths: one after the
- * other, and in rounds whose order is shuffled. */
+ * other, and in rounds whose order is shuffled. Shuffling makes both signs of a round's change
+ * equally likely whatever the drift is, so that the test's level is exact by construction: of the
+ * 2^10 signs, 50 have p <= 0.05, which is 4.88 %. The bar holds the share seen, and the interval
+ * of 3 standard errors must have the level in it: outside of that it would err more than it says.
+ */
 static void bench_order(void)
 {
-    enum { TRIALS = 20000, RUNS = 10 };
+    enum { TRIALS = 200000, RUNS = 10 };
+    const double level = 100 * 50.0 / 1024;
     struct wb_rng r;
     size_t block = 0, shuffled = 0;
+    double seen;
 
     wb_rng_seed(&r, 51);
     for (size_t t = 0; t < TRIALS; t++)
         for (int rounds = 0; rounds < 2; rounds++) {
-            WB_AUTO_JSON wb_json *doc = wb_json_object();
-            wb_json *a = wb_json_array(), *b = wb_json_array(), *answer = NULL;
+            double a[2 * RUNS], b[2 * RUNS];
+            struct wb_effect_input in = {.base = a, .other = b, .paired = rounds == 1};
+            struct wb_effect e;
             for (size_t i = 0; i < (size_t)2 * RUNS; i++) {
                 double drift = 2.0 * (double)i / (2 * RUNS - 1);
                 double value = 1000 * (1 + 0.02 * (normal(&r) + drift));
-                bool first = rounds ? i % 2 == 0 ? wb_rng_unit(&r) < 0.5 : wb_json_len(a) <= i / 2
-                                    : i < RUNS;
-                wb_json_push(first ? a : b, wb_json_real(value));
+                bool first =
+                    rounds ? i % 2 == 0 ? wb_rng_unit(&r) < 0.5 : in.nbase <= i / 2 : i < RUNS;
+                if (first)
+                    a[in.nbase++] = value;
+                else
+                    b[in.nother++] = value;
             }
-            wb_json_set(doc, rounds ? "rounds_base" : "base", a);
-            wb_json_set(doc, rounds ? "rounds_new" : "new", b);
-            if (wb_stats_compare(doc, &answer, NULL) == 0)
-                *(rounds ? &shuffled : &block) += wb_json_real_or(answer, "p", 1) <= 0.05;
-            wb_json_free(answer);
+            wb_effect_of(&in, &e);
+            *(rounds ? &shuffled : &block) += e.test.p <= 0.05;
         }
     report("A/A on a drifting host, one block after the other", 100.0 * (double)block / TRIALS, "%",
            40, true);
-    report("A/A on a drifting host, shuffled rounds", 100.0 * (double)shuffled / TRIALS, "%", 5,
-           false);
+    seen = 100.0 * (double)shuffled / TRIALS;
+    report("A/A on a drifting host, shuffled rounds", seen, "%", 5, false);
+    report("its distance from the exact level of 4.88 %, standard errors",
+           fabs(seen - level) / sqrt(level * (100 - level) / TRIALS), "", 3, false);
+}
+
+/* ---- campaigns that end when they are decided ---- */
+
+#define ARMS 4
+static const int look_rounds[] = {10, 14, 21, 30};
+
+static wb_json *decided_plan(void)
+{
+    wb_json *plan = wb_json_object(), *arms = wb_json_array(), *contrasts = wb_json_array();
+    wb_json *looks = wb_json_array();
+
+    for (int a = 0; a < ARMS; a++) {
+        WB_AUTO_FREE char *label = wb_strf("%d", a);
+        wb_json *arm = wb_json_object(), *c = wb_json_object();
+        wb_json_set_str(arm, "label", label);
+        wb_json_push(arms, arm);
+        wb_json_set_str(c, "arm", label);
+        wb_json_set_str(c, "against", "0");
+        wb_json_set_str(c, "metric", "x");
+        wb_json_set_str(c, "better", "higher");
+        if (a > 0)
+            wb_json_push(contrasts, c);
+        else
+            wb_json_free(c);
+    }
+    for (size_t i = 0; i < WB_LEN(look_rounds); i++) {
+        wb_json *look = wb_json_object();
+        wb_json_set_int(look, "rounds", look_rounds[i]);
+        wb_json_set_real(look, "alpha", 0.05 / (double)WB_LEN(look_rounds));
+        wb_json_push(looks, look);
+    }
+    wb_json_set(plan, "arms", arms);
+    wb_json_set(plan, "contrasts", contrasts);
+    wb_json_set(plan, "looks", looks);
+    wb_json_set_int(plan, "rounds", look_rounds[WB_LEN(look_rounds) - 1]);
+    return plan;
+}
+
+static void decided_round(wb_json *runs, struct wb_rng *r, int round, const double *level)
+{
+    double host = 1 + 0.02 * normal(r); /* the round's, in all arms */
+
+    for (int a = 0; a < ARMS; a++) {
+        WB_AUTO_FREE char *label = wb_strf("%d", a);
+        wb_json *run = wb_json_object(), *metrics = wb_json_object(), *m = wb_json_object();
+        wb_json_set_real(m, "value", 1000 * host * level[a] * (1 + 0.02 * normal(r)));
+        wb_json_set(metrics, "x", m);
+        wb_json_set(run, "metrics", metrics);
+        wb_json_set_str(run, "campaign", "c");
+        wb_json_set_str(run, "arm", label);
+        wb_json_set_str(run, "outcome", "ok");
+        wb_json_set_str(run, "validity", "valid");
+        wb_json_set_int(run, "round", round);
+        wb_json_push(runs, run);
+    }
+}
+
+/* What campaigns of one kind came to. */
+struct decided {
+    size_t campaigns, rounds, finished, alarms, equal, found, contrasts;
+};
+
+/* One campaign as the engine runs it: it ends at the first look after which all is decided. */
+static void decided_campaign(const wb_json *plan, struct wb_rng *r, const double *level,
+                             struct decided *d)
+{
+    WB_AUTO_JSON wb_json *runs = wb_json_array();
+    WB_AUTO_JSON wb_json *report = NULL;
+    bool alarm = false, equal = false;
+    int round = 0;
+
+    for (size_t k = 0; k < WB_LEN(look_rounds); k++) {
+        while (round < look_rounds[k])
+            decided_round(runs, r, ++round, level);
+        wb_json_free(report);
+        report = NULL;
+        if (wb_campaign_report(plan, runs, &report, NULL) < 0)
+            exit(1);
+        if (wb_json_int_or(wb_json_get(report, "looks"), "decided", 0) == ARMS - 1)
+            break;
+    }
+    d->campaigns++;
+    d->rounds += (size_t)round;
+    d->finished += wb_json_int_or(wb_json_get(report, "looks"), "decided", 0) == ARMS - 1;
+    for (int i = 0; i < ARMS - 1; i++) {
+        const char *verdict =
+            wb_json_str_or(wb_json_at(wb_json_get(report, "contrasts"), (size_t)i), "verdict", "");
+        bool real = strcmp(verdict, "better") == 0 || strcmp(verdict, "worse") == 0;
+        alarm |= real || strcmp(verdict, "negligible") == 0;
+        equal |= strcmp(verdict, "equivalent") == 0 || strcmp(verdict, "negligible") == 0;
+        d->found += strcmp(verdict, "worse") == 0;
+        d->contrasts++;
+    }
+    d->alarms += alarm;
+    d->equal += equal;
+}
+
+static void bench_decided(void)
+{
+    enum { TRIALS = 2000 };
+    static const struct {
+        const char *name;
+        double level[ARMS];
+    } kinds[] = {{"equal arms", {1, 1, 1, 1}},
+                 {"arms 2 % worse, which is the threshold", {1, 0.98, 0.98, 0.98}},
+                 {"arms 6 % worse", {1, 0.94, 0.94, 0.94}}};
+    WB_AUTO_JSON wb_json *plan = decided_plan();
+    struct wb_rng r;
+
+    wb_rng_seed(&r, 1945);
+    for (size_t k = 0; k < WB_LEN(kinds); k++) {
+        struct decided d = {0};
+        WB_AUTO_FREE char *mean = wb_strf("until decided, %s: mean rounds", kinds[k].name);
+        for (size_t t = 0; t < TRIALS; t++)
+            decided_campaign(plan, &r, kinds[k].level, &d);
+        report(mean, (double)d.rounds / (double)d.campaigns, "", 30, false);
+        if (k == 0) {
+            report("  campaigns in which a difference is seen",
+                   100.0 * (double)d.alarms / (double)d.campaigns, "%", 5, false);
+        } else if (k == 1) {
+            report("  campaigns in which they are called equal",
+                   100.0 * (double)d.equal / (double)d.campaigns, "%", 5 * (ARMS - 1), false);
+            report("  contrasts called worse beyond it",
+                   100.0 * (double)d.found / (double)d.contrasts, "%", 5, false);
+        } else {
+            report("  contrasts found worse", 100.0 * (double)d.found / (double)d.contrasts, "%",
+                   95, true);
+        }
+    }
+}
+
+/* ---- many metrics ---- */
+
+static void bench_compare(void)
+{
+    enum { METRICS = 5000, ROUNDS = 10, TIMES = 5 };
+    WB_AUTO_JSON wb_json *doc = wb_json_object();
+    wb_json *rows = wb_json_array();
+    double best = HUGE_VAL;
+    struct wb_rng r;
+
+    wb_rng_seed(&r, 5000);
+    for (int m = 0; m < METRICS; m++) {
+        WB_AUTO_FREE char *name = wb_strf("metric %d", m);
+        wb_json *row = wb_json_object(), *a = wb_json_array(), *b = wb_json_array();
+        for (int i = 0; i < ROUNDS; i++) {
+            wb_json_push(a, wb_json_real(1000 * (1 + 0.02 * normal(&r))));
+            wb_json_push(b, wb_json_real(1000 * (1 + 0.02 * normal(&r))));
+        }
+        wb_json_set_str(row, "name", name);
+        wb_json_set_str(row, "better", "higher");
+        wb_json_set(row, m % 2 ? "rounds_base" : "base", a);
+        wb_json_set(row, m % 2 ? "rounds_new" : "new", b);
+        wb_json_push(rows, row);
+    }
+    wb_json_set(doc, "rows", rows);
+    for (int i = 0; i < TIMES; i++) {
+        double start = cpu_s();
+        wb_json *answer = NULL;
+        if (wb_stats_compare(doc, &answer, NULL) < 0)
+            exit(1);
+        best = fmin(best, cpu_s() - start);
+        wb_json_free(answer);
+    }
+    report("compare of 5,000 metrics x 10 rounds", best * 1000, "ms", 300, false);
 }
 
 /* ---- histogram logs ---- */
@@ -318,10 +495,8 @@ static void bench_histogram(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} parts[] = {{"changes", bench_changes},
-             {"alarms", bench_alarms},
-             {"steps", bench_steps},
-             {"order", bench_order},
+} parts[] = {{"changes", bench_changes},    {"alarms", bench_alarms},   {"steps", bench_steps},
+             {"order", bench_order},        {"decided", bench_decided}, {"compare", bench_compare},
              {"histogram", bench_histogram}};
 
 int main(int argc, char **argv)
