@@ -145,6 +145,7 @@ bool wb_conn_say(struct wb_worker *w, struct wb_conn *c, const void *data, size_
 void wb_conn_greeted(struct wb_worker *w, struct wb_conn *c)
 {
     c->state = WB_CONN_UP;
+    wb_shard_up(w, (uint32_t)c->target);
     c->last_errno = 0;
     c->back_off_ns = BACK_OFF_FIRST;
     wb_worker_update_ready(w, c);
@@ -218,6 +219,7 @@ void wb_conn_break(struct wb_worker *w, struct wb_conn *c, int first)
     w->cur->reconnects++;
     plan_retry(w, c, 0);
     wb_worker_update_ready(w, c);
+    wb_shard_down(w, (uint32_t)c->target);
 }
 
 static void finish_connect(struct wb_worker *w, struct wb_conn *c)

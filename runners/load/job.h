@@ -38,7 +38,7 @@ struct wb_load_cql {
     char *keyspace, *table, *key_column, *value_column;
     char *consistency; /* "one", or "read=one,write=quorum" */
     char *batch;       /* "logged:10" */
-    char *compression, *timestamps, *native_protocol;
+    char *compression, *timestamps, *native_protocol, *routing, *nodes;
     char *datacentre, *user, *password_file;
     int64_t replication, page_rows;
     bool overload_errors;

@@ -14,6 +14,7 @@
 #include "runners/load/values.h"
 #include "server/base/cancel.h"
 #include "server/base/err.h"
+#include "server/base/json.h"
 
 /* Bytes behind a request that may be scribbled on: copies can have a fixed size. */
 #define WB_BUILD_SLACK 64
@@ -49,10 +50,14 @@ struct wb_protocol {
      * when the token is set. */
     int (*prepare)(void *context, struct wb_target *target, const struct wb_cancel *cancel,
                    struct wb_err *err);
-    /* Optional: which address of the target has a key, for operation `index` of the stream; a pure
-     * function. Asked only when routed() says so after prepare. */
+    /* Optional: which address of the target has a key, for operation `index` of the stream: the one
+     * to take, for attempt 1, 2... the ones to take when that is down, UINT32_MAX when there are no
+     * more. A pure function. Asked only when routed() says so after prepare. */
     bool (*routed)(const void *context);
-    uint32_t (*route)(const void *context, uint64_t key, uint64_t index);
+    uint32_t (*route)(const void *context, uint64_t key, uint64_t index, unsigned attempt);
+    /* Optional, after prepare: what the protocol found and settled, for the result; owned by the
+     * caller. */
+    wb_json *(*describe)(const void *context);
     /* Most bytes one request can take. */
     size_t (*request_max)(const void *context);
     /* A connection was made (again): forget half-read replies. */

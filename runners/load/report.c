@@ -267,6 +267,8 @@ wb_json *wb_load_report(const struct wb_load_outcome *o, const char **verdict)
     set_not_given(r);
     wb_json_set(r, "error_samples", error_samples(o));
     wb_json_set(r, "job", wb_load_job_json(o->job));
+    if (o->protocol)
+        wb_json_set(r, "protocol", wb_json_ref(o->protocol));
     return r;
 }
 

@@ -537,6 +537,8 @@ int wb_load_run(const struct wb_load_job *job, const struct wb_cancel *cancel,
     if (rc == 0) {
         o.ops = c.plan.target.protocol->ops;
         o.nops = c.plan.nops;
+        if (c.plan.target.protocol->describe)
+            o.protocol = c.plan.target.protocol->describe(c.plan.context);
         wb_stats_init(&o.total, o.nops);
         wb_stats_init(&c.interval, o.nops);
         wb_client_init(&c.client);
@@ -555,6 +557,7 @@ int wb_load_run(const struct wb_load_job *job, const struct wb_cancel *cancel,
 void wb_load_outcome_release(struct wb_load_outcome *o)
 {
     free(o->end_text);
+    wb_json_free(o->protocol);
     wb_stats_release(&o->total);
     wb_client_sample_release(&o->from);
     wb_client_sample_release(&o->to);

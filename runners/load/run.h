@@ -30,7 +30,8 @@ struct wb_load_outcome {
     enum wb_load_end end;
     char *end_text; /* what to say about it; NULL when DONE */
     struct wb_load_rows data;
-    bool measured; /* the run stage began */
+    wb_json *protocol; /* what it settled; NULL: nothing to tell */
+    bool measured;     /* the run stage began */
     struct wb_stats total;
     int64_t window_unix_ms, window_ns, warm_up_ns;
     /* The start of the schedule: as asked for (0: at once), and when the last thread began, both on

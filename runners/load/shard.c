@@ -23,7 +23,7 @@ uint32_t wb_slot_of(const struct wb_keys *keys, uint64_t key)
 uint32_t wb_shard_of_key(const struct wb_worker *w, uint64_t key, uint64_t index)
 {
     if (w->protocol->route)
-        return w->protocol->route(w->context, key, index);
+        return w->protocol->route(w->context, key, index, 0);
     if (w->plan->job->split == WB_LOAD_SPLIT_SLOTS)
         return wb_shard_of_slot(wb_slot_of(&w->plan->data.keys, key), w->nshards);
     return wb_shard_of(key, w->nshards);
@@ -96,6 +96,24 @@ int64_t wb_shards_last_up(const struct wb_worker *w)
 
 /* --- queues --- */
 
+/* Where an operation goes now: not to an instance without any connection where another one can take
+ * it. */
+static uint32_t shard_of_op(const struct wb_worker *w, uint64_t k)
+{
+    uint64_t key = wb_keys_at(&w->plan->data.keys, k);
+    uint32_t t = wb_shard_of_key(w, key, k);
+
+    if (__builtin_expect(w->shard[t].up > 0, 1) || !w->protocol->route)
+        return t;
+    for (unsigned attempt = 1;; attempt++) {
+        uint32_t other = w->protocol->route(w->context, key, k, attempt);
+        if (other >= w->nshards)
+            return t;
+        if (w->shard[other].up > 0)
+            return other;
+    }
+}
+
 /* Doubles a full queue, for its entries to be found under the new mask. */
 static bool grow(struct wb_shard *sh)
 {
@@ -120,6 +138,26 @@ static void push(struct wb_shard *sh, uint64_t k, int64_t at)
 static struct wb_waiting pop(struct wb_shard *sh)
 {
     return sh->queue[sh->head++ & (sh->size - 1)];
+}
+
+void wb_shard_up(struct wb_worker *w, uint32_t t)
+{
+    if (w->shard)
+        w->shard[t].up++;
+}
+
+void wb_shard_down(struct wb_worker *w, uint32_t t)
+{
+    if (!w->shard || --w->shard[t].up > 0 || !w->protocol->route)
+        return;
+    for (uint32_t n = waiting(&w->shard[t]); n > 0; n--) {
+        struct wb_waiting x = pop(&w->shard[t]);
+        struct wb_shard *to = &w->shard[shard_of_op(w, x.k)];
+
+        if (waiting(to) == to->size && !grow(to))
+            to = &w->shard[t]; /* stays; it has just given a place */
+        push(to, x.k, x.at);
+    }
 }
 
 bool wb_shards_take_waiting(struct wb_worker *w, struct wb_waiting *out)
@@ -184,11 +222,6 @@ static bool next_of_sample(struct wb_worker *w, uint32_t t, struct wb_slot *s)
 }
 
 /* --- closed loop --- */
-
-static uint32_t shard_of_op(const struct wb_worker *w, uint64_t k)
-{
-    return wb_shard_of_key(w, wb_keys_at(&w->plan->data.keys, k), k);
-}
 
 /* Draws from the stream until there is an operation for instance t; false when it would have to
  * put one more into a full queue. */

@@ -37,6 +37,7 @@ struct wb_shard {
     struct wb_conn *ready; /* ring of connections with room; the next one to get an operation */
     uint64_t next;         /* loading, checking: next row or sample to look at */
     int64_t last_up;       /* when a connection to it was up */
+    uint32_t up;           /* connections that are */
     struct wb_waiting *queue;
     uint32_t size, head, tail; /* size is a power of two; running counters */
     uint32_t packed;           /* arrivals put on the next connection so far */
@@ -60,6 +61,10 @@ uint32_t wb_shard_of_key(const struct wb_worker *w, uint64_t key, uint64_t index
 /* Whether operations are sent by their keys. */
 bool wb_shards_wanted(const struct wb_load_plan *p);
 
+/* A connection to an instance has come up or gone down. What waits for an instance without any goes
+ * to others where the protocol knows some. */
+void wb_shard_up(struct wb_worker *w, uint32_t t);
+void wb_shard_down(struct wb_worker *w, uint32_t t);
 /* Makes the worker's shards; nothing without a split. */
 void wb_shards_init(struct wb_worker *w);
 void wb_shards_release(struct wb_worker *w);

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "runners/load/protocols/cql_murmur.h"
 #include "runners/load/protocols/cql_setup.h"
 #include "runners/load/target.h"
 #include "runners/load/worker.h"
@@ -62,20 +63,53 @@ static int prepare(void *context, struct wb_target *target, const struct wb_canc
 {
     struct wb_cql *q = context;
     struct wb_cql_session s = WB_CQL_SESSION_INIT;
+    struct sockaddr_storage at = {0};
+    socklen_t len = 0;
     int rc = -WB_UNAVAILABLE;
 
     for (size_t i = 0; i < target->n && again(rc); i++) {
         const struct wb_target_addr *a = &target->addr[i];
-        for (unsigned way = 0; way < a->ways && again(rc); way++)
-            rc = wb_cql_session_open(&s, a->name, (const struct sockaddr *)&a->addr[way],
-                                     a->len[way], &q->hello, q->lower, cancel, err);
+        for (unsigned way = 0; way < a->ways && again(rc); way++) {
+            at = a->addr[way];
+            len = a->len[way];
+            rc = wb_cql_session_open(&s, a->name, (const struct sockaddr *)&at, len, &q->hello,
+                                     q->lower, cancel, err);
+        }
     }
+    if (rc == 0)
+        rc = wb_cql_find(q, &s, (const struct sockaddr *)&at, len, target, err);
     if (rc == 0 && q->data->job->load)
         rc = wb_cql_create(q, &s, err);
+    if (rc == 0)
+        rc = wb_cql_make_ring(q, &s, target->n, err);
     if (rc == 0)
         rc = wb_cql_check(q, &s, err);
     wb_cql_session_close(&s);
     return rc;
+}
+
+static wb_json *describe(const void *context)
+{
+    return wb_cql_describe(context);
+}
+
+static bool routed(const void *context)
+{
+    const struct wb_cql *q = context;
+
+    return q->route;
+}
+
+static uint32_t route(const void *context, uint64_t key, uint64_t index, unsigned attempt)
+{
+    const struct wb_cql *q = context;
+    const struct wb_keys *k = &q->data->keys;
+    char text[WB_KEY_BYTES_MAX];
+
+    memcpy(text, q->key_text, k->bytes);
+    wb_keys_digits(k, key, text + k->bytes);
+    return wb_cql_ring_route(&q->ring, wb_cql_token(text, k->bytes), wb_keys_hash(k->seed, index),
+                             attempt);
 }
 
 static size_t request_max(const void *context)
@@ -574,6 +608,9 @@ const struct wb_protocol wb_protocol_cql = {
     .setup = setup,
     .end = end,
     .prepare = prepare,
+    .describe = describe,
+    .routed = routed,
+    .route = route,
     .request_max = request_max,
     .reset = reset,
     .conn_end = conn_end,

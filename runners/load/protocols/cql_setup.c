@@ -160,12 +160,21 @@ static int read_options(struct wb_cql *q, const struct wb_load_cql *o, struct wb
         rc = find_word("timestamps", or_text(o->timestamps, "client"), "client", "server",
                        &q->timestamps, err);
     if (rc == 0)
+        rc = find_word("routing", or_text(o->routing, "token"), "token", "round-robin", &q->route,
+                       err);
+    if (rc == 0)
+        rc = find_word("nodes", or_text(o->nodes, "found"), "found", "given", &q->find, err);
+    if (rc == 0)
         rc = read_version(q, or_text(o->native_protocol, "auto"), err);
     if (rc == 0)
         rc = read_password(q, o, err);
     if (rc == 0 && q->data->job->depth > WB_STREAMS_MAX)
         rc = wb_fail(err, WB_INVALID, "depth: %lld, a CQL connection has at most %d in flight",
                      (long long)q->data->job->depth, WB_STREAMS_MAX);
+    if (rc == 0 && q->data->job->split != WB_LOAD_SPLIT_NONE)
+        rc = wb_fail(err, WB_INVALID,
+                     "split: every CQL server takes every key; --routing says "
+                     "which one gets an operation");
     q->page_rows = (uint32_t)o->page_rows;
     q->hello.throw_on_overload = o->overload_errors;
     return rc;
@@ -239,6 +248,9 @@ void wb_cql_end(struct wb_cql *q)
         free(q->text[i]);
     free(q->key_text);
     free(q->password);
+    free(q->datacentre);
+    wb_cql_ring_release(&q->ring);
+    wb_cql_topology_release(&q->topology);
     free(q);
 }
 
@@ -293,14 +305,10 @@ static int wait_for_agreement(struct wb_cql_session *s, struct wb_err *err)
 
 int wb_cql_create(struct wb_cql *q, struct wb_cql_session *s, struct wb_err *err)
 {
-    const struct wb_load_cql *o = &q->data->job->cql;
-    WB_AUTO_FREE char *where =
-        o->datacentre ? wb_strf("'class': 'NetworkTopologyStrategy', '%s': %lld", o->datacentre,
-                                (long long)o->replication)
-                      : wb_strf("'class': 'SimpleStrategy', 'replication_factor': %lld",
-                                (long long)o->replication);
     WB_AUTO_FREE char *keyspace =
-        wb_strf("CREATE KEYSPACE IF NOT EXISTS \"%s\" WITH replication = {%s}", q->keyspace, where);
+        wb_strf("CREATE KEYSPACE IF NOT EXISTS \"%s\" WITH replication = {'class': "
+                "'NetworkTopologyStrategy', '%s': %lld}",
+                q->keyspace, q->datacentre, (long long)q->data->job->cql.replication);
     WB_AUTO_FREE char *table =
         wb_strf("CREATE TABLE IF NOT EXISTS \"%s\".\"%s\" (\"%s\" text PRIMARY KEY, \"%s\" blob)",
                 q->keyspace, q->table, q->key_column, q->value_column);
@@ -360,4 +368,134 @@ int wb_cql_check(struct wb_cql *q, struct wb_cql_session *s, struct wb_err *err)
             return rc;
     }
     return 0;
+}
+
+/* --- servers --- */
+
+/* Names go between quotes. */
+static bool plain_name(const char *s)
+{
+    return *s && !strpbrk(s, "'\\") && strlen(s) <= 256;
+}
+
+static int no_such_datacentre(const struct wb_cql *q, const char *wanted, struct wb_err *err)
+{
+    const struct wb_cql_nodes *l = &q->topology.nodes;
+    struct wb_buf list = WB_BUF_INIT(512);
+
+    for (size_t i = 0; i < l->n; i++) {
+        bool first = true;
+        for (size_t k = 0; k < i && first; k++)
+            first = strcmp(l->v[k].datacentre, l->v[i].datacentre) != 0;
+        if (first)
+            wb_buf_addf(&list, "%s%s", list.len ? ", " : "", l->v[i].datacentre);
+    }
+    (void)wb_fail(err, WB_INVALID, "datacentre: no server is in '%s' (there is: %s)", wanted,
+                  wb_buf_str(&list));
+    wb_buf_release(&list);
+    return -WB_INVALID;
+}
+
+static bool same_address(const struct wb_target_addr *a, const struct wb_cql_node *n)
+{
+    for (unsigned way = 0; way < a->ways; way++)
+        if (a->len[way] == n->len && memcmp(&a->addr[way], &n->addr, n->len) == 0)
+            return true;
+    return false;
+}
+
+/* The addresses that were named stay; servers that have one of them are known by it. */
+static void match_given(struct wb_cql_nodes *l, const struct wb_target *target)
+{
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t t = 0; t < target->n && l->v[i].target == WB_CQL_NOWHERE; t++)
+            if (same_address(&target->addr[t], &l->v[i]))
+                l->v[i].target = (uint32_t)t;
+}
+
+static int use_found(struct wb_cql *q, struct wb_target *target, struct wb_err *err)
+{
+    struct wb_cql_nodes *l = &q->topology.nodes;
+
+    for (size_t t = 0; t < target->n; t++)
+        free(target->addr[t].name);
+    target->n = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        struct wb_cql_node *n = &l->v[i];
+        if (strcmp(n->datacentre, q->datacentre) != 0)
+            continue;
+        if (target->n == WB_TARGETS_MAX)
+            return wb_fail(err, WB_LIMIT, "more than %d servers in datacentre %s", WB_TARGETS_MAX,
+                           q->datacentre);
+        n->target = (uint32_t)target->n;
+        target->addr[target->n] = (struct wb_target_addr){
+            .ways = 1, .addr = {n->addr}, .len = {n->len}, .name = wb_strdup(n->name)};
+        target->n++;
+    }
+    return target->n > 0 ? 0 : no_such_datacentre(q, q->datacentre, err);
+}
+
+int wb_cql_find(struct wb_cql *q, struct wb_cql_session *s, const struct sockaddr *at,
+                socklen_t len, struct wb_target *target, struct wb_err *err)
+{
+    const char *asked = q->data->job->cql.datacentre;
+    int rc = wb_cql_topology_read(&q->topology, s, at, len, err);
+
+    if (rc < 0)
+        return rc;
+    q->datacentre = wb_strdup(asked ? asked : q->topology.nodes.v[0].datacentre);
+    if (!plain_name(q->datacentre))
+        return wb_fail(err, WB_INVALID, "datacentre: '%s' has a quote or backslash", q->datacentre);
+    if (q->find)
+        return use_found(q, target, err);
+    match_given(&q->topology.nodes, target);
+    return 0;
+}
+
+int wb_cql_make_ring(struct wb_cql *q, struct wb_cql_session *s, size_t targets, struct wb_err *err)
+{
+    int rc;
+
+    if (!q->route)
+        return 0;
+    if (strcmp(q->topology.partitioner, "org.apache.cassandra.dht.Murmur3Partitioner") != 0)
+        return wb_fail(err, WB_UNSUPPORTED,
+                       "routing by token is for Murmur3Partitioner, this cluster has %s; use "
+                       "--routing round-robin",
+                       q->topology.partitioner);
+    rc = wb_cql_replication_read(s, q->keyspace, q->datacentre, &q->replication, err);
+    if (rc == 0)
+        wb_cql_ring_build(&q->ring, &q->topology.nodes, targets, q->datacentre, q->replication);
+    return rc;
+}
+
+wb_json *wb_cql_describe(const struct wb_cql *q)
+{
+    wb_json *j = wb_json_object(), *levels = wb_json_object(), *servers = wb_json_array();
+    const struct wb_cql_nodes *l = &q->topology.nodes;
+
+    for (int op = 0; op < WB_CQL_OPS; op++)
+        wb_json_set_str(levels, wb_cql_ops[op], wb_cql_consistency_name(q->consistency[op]));
+    for (size_t i = 0; i < l->n; i++)
+        if (l->v[i].target != WB_CQL_NOWHERE)
+            wb_json_push(servers, wb_json_str(l->v[i].name));
+    wb_json_set_str(j, "name", "cql");
+    wb_json_set_int(j, "native_protocol", q->hello.version);
+    wb_json_set_str(j, "server_version", q->topology.release);
+    wb_json_set_str(j, "compression", q->hello.lz4 ? "lz4" : "none");
+    wb_json_set_str(j, "keyspace", q->keyspace);
+    wb_json_set_str(j, "table", q->table);
+    wb_json_set(j, "consistency", levels);
+    wb_json_set_str(j, "routing", q->route ? "token" : "round-robin");
+    wb_json_set_str(j, "nodes", q->find ? "found" : "given");
+    wb_json_set_str(j, "datacentre", q->datacentre);
+    wb_json_set(j, "servers", servers);
+    wb_json_set_int(j, "servers_skipped", (int64_t)l->skipped);
+    wb_json_set(j, "replicas", q->route ? wb_json_int(q->replication.copies) : wb_json_null());
+    wb_json_set_str(j, "batch", q->batch == WB_CQL_LOGGED ? "logged" : "unlogged");
+    wb_json_set_int(j, "batch_rows", q->batch_rows);
+    wb_json_set_int(j, "page_rows", q->page_rows);
+    wb_json_set_str(j, "timestamps", q->timestamps ? "client" : "server");
+    wb_json_set_bool(j, "overload_errors", q->hello.throw_on_overload);
+    return j;
 }

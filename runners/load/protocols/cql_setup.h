@@ -6,7 +6,8 @@
 #define WB_LOAD_CQL_SETUP_H
 
 #include "runners/load/protocol.h"
-#include "runners/load/protocols/cql_session.h"
+#include "runners/load/protocols/cql_topology.h"
+#include "runners/load/target.h"
 
 enum wb_cql_op {
     WB_CQL_SELECT,
@@ -26,6 +27,11 @@ struct wb_cql {
     struct wb_cql_hello hello;
     bool lower; /* an older version of the protocol will do */
     char *password;
+    bool route, find; /* by token; servers that were not named, too */
+    char *datacentre;
+    struct wb_cql_topology topology;
+    struct wb_cql_replication replication;
+    struct wb_cql_ring ring;
     const char *keyspace, *table, *key_column, *value_column;
     uint16_t consistency[WB_CQL_OPS];
     enum wb_cql_batch batch;
@@ -45,6 +51,14 @@ extern const char *const wb_cql_ops[];
 /* Reads the job's options. */
 int wb_cql_setup(const struct wb_load_data *data, struct wb_cql **out, struct wb_err *err);
 void wb_cql_end(struct wb_cql *q);
+/* Reads which servers there are and makes the ones that load goes to the target's addresses. at:
+ * the address that the session is connected to. */
+int wb_cql_find(struct wb_cql *q, struct wb_cql_session *s, const struct sockaddr *at,
+                socklen_t len, struct wb_target *target, struct wb_err *err) WB_MUST_CHECK;
+/* Makes the ring, once the keyspace is there. */
+int wb_cql_make_ring(struct wb_cql *q, struct wb_cql_session *s, size_t targets,
+                     struct wb_err *err) WB_MUST_CHECK;
+wb_json *wb_cql_describe(const struct wb_cql *q);
 /* Makes keyspace and table where they are not there; all servers agree on the schema afterwards. */
 int wb_cql_create(struct wb_cql *q, struct wb_cql_session *s, struct wb_err *err) WB_MUST_CHECK;
 /* Prepares each used statement once, for errors that name what is wrong, and checks the types of
