@@ -17,7 +17,8 @@ struct wb_progress {
     bool fancy, open; /* open: the rewritten line has no end yet */
     int64_t runs, rounds, arms, index, round;
     int64_t begun; /* runs that this process began */
-    bool calibrating;
+    bool calibrating; /* or another pass that does not count: */
+    bool reference;
     char *arm, *phase;
     double forecast_s;
     int64_t began_ns, run_began_ns;
@@ -239,6 +240,7 @@ static void on_phase(struct wb_progress *p, const wb_json *e)
 static void on_run_start(struct wb_progress *p, const wb_json *e)
 {
     p->calibrating = wb_json_bool_or(e, "calibrating", false);
+    p->reference = wb_json_bool_or(e, "reference", false);
     free(p->arm);
     p->arm = wb_strdup(wb_json_str_or(e, "arm", ""));
     p->run_began_ns = wb_now_ns(NULL);

@@ -173,10 +173,15 @@ static int record(struct cleaner *c, struct wb_campaign_dir *dir, const char *ru
     WB_AUTO_JSON wb_json *j = NULL;
     int rc;
 
-    /* Killed before run.json was there: nothing had begun. A calibration pass has no record. */
-    if (!wb_path_exists(mine) || wb_json_read_file(mine, 1u << 20, &j, NULL) < 0 ||
-        wb_json_bool_or(j, "calibrating", false))
+    /* Killed before run.json was there: nothing had begun. */
+    if (!wb_path_exists(mine))
         return 0;
+    rc = wb_json_read_file(mine, 1u << 20, &j, err);
+    if (rc < 0)
+        return wb_wrap(err, "the attempt cannot be recorded (put its file right, or remove the "
+                            "folder to give the record up)");
+    if (wb_json_bool_or(j, "calibrating", false))
+        return 0; /* it has no record */
     rc = wb_record_interrupted(c->spec->store, dir, run, !c->failed, err);
     c->report->runs += rc == 0;
     return rc == -WB_CONFLICT ? 0 : rc;

@@ -298,12 +298,47 @@ static void tell_campaign(struct wb_engine *e)
     wb_campaign_event(e->dir, "campaign.start", f);
 }
 
-static void init_run(struct wb_engine *e, struct wb_run *r, int arm)
+static void init_run(struct wb_engine *e, struct wb_run *r, const struct wb_arm *arm)
 {
-    *r = (struct wb_run){.e = e, .arm = &e->plan->arms[arm], .attempt = 1};
+    *r = (struct wb_run){.e = e, .arm = arm, .attempt = 1};
     r->form = prepared(e, r->arm->form.ops);
     r->id = wb_new_id("run_");
     r->dir = wb_campaign_run_dir(e->dir, r->id);
+}
+
+/* A run without a record; what it ended with is in it. rc < 0: the campaign cannot go on. */
+static int uncounted(struct wb_run *r, struct wb_engine_result *res, struct wb_err *err)
+{
+    int rc;
+
+    r->calibrating = true;
+    rc = wb_run_execute(r, err);
+    if (!r->teardown_clean) {
+        res->incomplete = true;
+        return rc < 0 ? rc
+                      : wb_fail(err, WB_CONFLICT,
+                                "an uncounted pass of %s left something behind: the host is not "
+                                "used further; see `weighbridge clean`",
+                                r->arm->label);
+    }
+    if (rc == 0 && r->outcome == WB_OUTCOME_CANCELLED)
+        rc = wb_fail(err, WB_CANCELLED, "cancelled");
+    return rc;
+}
+
+static int end_uncounted(struct wb_run *r, int rc, struct wb_engine_result *res, struct wb_err *err)
+{
+    if (rc < 0 && r->outcome != WB_OUTCOME_OK)
+        res->worst = r->outcome;
+    if (r->teardown_clean && wb_remove_tree(r->dir, rc < 0 ? NULL : err) < 0 && rc == 0)
+        rc = -err->code;
+    wb_run_release(r);
+    return rc;
+}
+
+static const char *first_reason(const struct wb_run *r, const char *otherwise)
+{
+    return wb_json_len(r->reasons) ? wb_json_string(wb_json_at(r->reasons, 0)) : otherwise;
 }
 
 /* The uncounted pass before round 1 that fixes absolute rates for the whole campaign. */
@@ -317,17 +352,12 @@ static int calibrate(struct wb_engine *e, struct wb_engine_result *res, struct w
         return 0;
     if (wb_cancelled(e->spec->cancel))
         return wb_fail(err, WB_CANCELLED, "cancelled");
-    init_run(e, &r, e->plan->calibration_arm);
-    r.calibrating = true;
-    rc = wb_run_execute(&r, err);
+    init_run(e, &r, &e->plan->arms[e->plan->calibration_arm]);
+    rc = uncounted(&r, res, err);
     achieved = wb_json_real_or(r.load_result, "achieved_per_s", 0);
-    res->incomplete |= !r.teardown_clean;
-    if (rc == 0 && r.outcome == WB_OUTCOME_CANCELLED)
-        rc = wb_fail(err, WB_CANCELLED, "cancelled");
-    else if (rc == 0 && (r.outcome != WB_OUTCOME_OK || achieved <= 0))
+    if (rc == 0 && (r.outcome != WB_OUTCOME_OK || achieved <= 0))
         rc = wb_fail(err, WB_IO, "the calibration pass ended %s: %s", wb_outcome_name(r.outcome),
-                     wb_json_len(r.reasons) ? wb_json_string(wb_json_at(r.reasons, 0))
-                                            : "no throughput");
+                     first_reason(&r, "no throughput"));
     if (rc == 0) {
         e->calibrated_per_s = achieved;
         e->calibration = wb_json_object();
@@ -338,12 +368,34 @@ static int calibrate(struct wb_engine *e, struct wb_engine_result *res, struct w
         wb_campaign_event(e->dir, "campaign.calibrated", wb_json_copy(e->calibration));
         rc = wb_campaign_save_state(e->dir, err);
     }
-    if (rc < 0 && r.outcome != WB_OUTCOME_OK)
-        res->worst = r.outcome;
-    if (r.teardown_clean && wb_remove_tree(r.dir, rc < 0 ? NULL : err) < 0 && rc == 0)
-        rc = -err->code;
-    wb_run_release(&r);
-    return rc;
+    return end_uncounted(&r, rc, res, err);
+}
+
+/* A container or the like that comes before any native run of the same settings: the native one is
+ * deployed first, for its facts. That it cannot be is no reason to stop here; its own runs will
+ * tell. */
+static int make_reference(struct wb_engine *e, const struct wb_arm *arm,
+                          struct wb_engine_result *res, struct wb_err *err)
+{
+    const struct wb_arm *native = wb_parity_needs(e, arm);
+    struct wb_run r;
+    int rc;
+
+    if (!native)
+        return 0;
+    init_run(e, &r, native);
+    r.reference = true;
+    rc = uncounted(&r, res, err);
+    if (rc == 0 && r.outcome != WB_OUTCOME_OK) {
+        WB_AUTO_FREE char *why =
+            wb_strf("%s, which it is to be compared with, ended %s in an uncounted pass: %s",
+                    native->label, wb_outcome_name(r.outcome), first_reason(&r, "no reason given"));
+
+        wb_parity_without(e, native, why);
+        notef(e, "parity of %s: %s", arm->label, why);
+        rc = wb_campaign_save_state(e->dir, err);
+    }
+    return end_uncounted(&r, rc, res, err);
 }
 
 static void count(const struct wb_engine *e, enum wb_outcome outcome, enum wb_validity validity,
@@ -361,13 +413,17 @@ static int one_run(struct wb_engine *e, int round, int attempt, int position,
                    struct wb_engine_result *res, struct wb_err *err)
 {
     size_t at = (size_t)(round - 1) * e->plan->narms + (size_t)(position - 1);
+    const struct wb_arm *arm = &e->plan->arms[e->plan->order[at]];
     struct wb_run r;
     int rc;
 
     /* Nothing begins any more once a cancel was seen. */
     if (wb_cancelled(e->spec->cancel))
         return wb_fail(err, WB_CANCELLED, "cancelled");
-    init_run(e, &r, e->plan->order[at]);
+    rc = make_reference(e, arm, res, err);
+    if (rc < 0)
+        return rc;
+    init_run(e, &r, arm);
     r.round = round;
     r.attempt = attempt;
     r.position = position;

@@ -1,8 +1,9 @@
 /*
  * The parity report within a campaign. The first native run of an arm is the reference of the same
- * arm in all other forms; a run of another form that came before it waits in the campaign's state
- * and is compared when it comes. State: parity {files: {FORM: digest}, references: {KEY: {run, arm,
- * facts: [per instance]}}, waiting: {KEY: {FORM: {run, arm, facts}}}}.
+ * arm in all other forms. Where one of those would come before it, the native arm is deployed first
+ * in an uncounted pass, so that it is always the other form that a difference stops. State: parity
+ * {files: {FORM: digest}, references: {KEY: {run, arm, form, uncounted, facts: [per instance]}},
+ * without: {KEY: why}}.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,7 @@ static wb_json *entry_of(const struct wb_run *r, wb_json *facts)
     wb_json_set_str(e, "run", r->id);
     wb_json_set_str(e, "arm", r->arm->label);
     wb_json_set_str(e, "form", r->form->ops->name);
+    wb_json_set_bool(e, "uncounted", r->calibrating);
     wb_json_set(e, "facts", facts);
     return e;
 }
@@ -124,6 +126,7 @@ static int judge(struct wb_run *r, const wb_json *other, wb_json *differences)
     wb_json_set_str(reference, "run", wb_json_str_or(other, "run", NULL));
     wb_json_set_str(reference, "arm", wb_json_str_or(other, "arm", NULL));
     wb_json_set_str(reference, "form", wb_json_str_or(other, "form", NULL));
+    wb_json_set_bool(reference, "uncounted", wb_json_bool_or(other, "uncounted", false));
     wb_json_del(r->parity, "against_reason");
     wb_json_set(r->parity, "against", reference);
     wb_json_set(r->parity, "differences", differences);
@@ -133,74 +136,85 @@ static int judge(struct wb_run *r, const wb_json *other, wb_json *differences)
     return wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err);
 }
 
-/* A native run: the reference from now on. Runs of other forms that came before are judged now, and
- * what they must not be stops this one: from the next on their own form is stopped. */
-static int be_reference(struct wb_run *r, wb_json *state, const char *key, wb_json *entry)
+/* A native run: the first one is the reference from now on. Takes entry. */
+static void be_reference(struct wb_run *r, wb_json *state, const char *key, wb_json *entry)
 {
     wb_json *references = member(state, "references");
-    const wb_json *waiting = wb_json_get(member(state, "waiting"), key);
-    int rc = 0;
 
     if (wb_json_get(references, key)) {
         wb_json_free(entry);
         wb_json_set_reason(r->parity, "against", "a run of the form that others are compared with");
-        return 0;
+        return;
     }
     wb_json_set_reason(r->parity, "against", "the run that others are compared with");
-    for (void *it = wb_json_first(waiting); rc == 0 && it; it = wb_json_next(waiting, it)) {
-        const wb_json *other = wb_json_iter_value(it);
-
-        rc = judge(r, other, compare(r, wb_json_get(entry, "facts"), wb_json_get(other, "facts")));
-    }
     wb_json_set(references, key, entry);
-    return rc;
 }
 
-static bool has_native_twin(const struct wb_run *r, const char *key)
+static const struct wb_arm *native_twin(const struct wb_plan *plan, const char *key)
 {
-    const struct wb_plan *plan = r->e->plan;
     char other[17];
 
     for (size_t i = 0; i < plan->narms; i++) {
         key_of(&plan->arms[i], other);
         if (plan->arms[i].form.ops == &wb_form_native && !strcmp(other, key))
-            return true;
+            return &plan->arms[i];
     }
-    return false;
+    return NULL;
 }
 
-/* A run of another form. */
+static wb_json *parity_state(const struct wb_engine *e)
+{
+    return member(wb_campaign_state(e->dir), "parity");
+}
+
+const struct wb_arm *wb_parity_needs(const struct wb_engine *e, const struct wb_arm *arm)
+{
+    wb_json *state = parity_state(e);
+    char key[17];
+
+    if (arm->form.ops == &wb_form_native)
+        return NULL;
+    key_of(arm, key);
+    if (wb_json_get(member(state, "references"), key) || wb_json_get(member(state, "without"), key))
+        return NULL;
+    return native_twin(e->plan, key);
+}
+
+void wb_parity_without(struct wb_engine *e, const struct wb_arm *native, const char *why)
+{
+    char key[17];
+
+    key_of(native, key);
+    wb_json_set_str(member(parity_state(e), "without"), key, why);
+}
+
+/* A run of another form. Takes entry. */
 static int meet_reference(struct wb_run *r, wb_json *state, const char *key, wb_json *entry)
 {
     const wb_json *reference = wb_json_get(member(state, "references"), key);
+    const char *without = wb_json_str_or(member(state, "without"), key, NULL);
     int rc = 0;
 
-    if (reference) {
+    if (reference)
         rc = judge(r, reference,
                    compare(r, wb_json_get(entry, "facts"), wb_json_get(reference, "facts")));
-        wb_json_free(entry);
-        return rc;
-    }
-    if (!has_native_twin(r, key)) {
+    else if (without)
+        wb_json_set_reason(r->parity, "against", without);
+    else
         wb_json_set_reason(r->parity, "against",
                            "no native arm of the study has the same settings and parts");
-        wb_json_free(entry);
-        return 0;
-    }
-    wb_json_set_reason(r->parity, "against",
-                       "its native arm comes later in the campaign and is compared with this run");
-    wb_json_set(member(member(state, "waiting"), key), r->form->ops->name, entry);
-    return 0;
+    wb_json_free(entry);
+    return rc;
 }
 
 int wb_run_parity(struct wb_run *r)
 {
-    wb_json *state = member(wb_campaign_state(r->e->dir), "parity");
+    wb_json *state = parity_state(r->e);
     wb_json *facts = wb_json_array(), *entry;
     const char *files = files_of(r, &r->instances[0], state);
     struct wb_err err = WB_ERR_INIT;
     char key[17];
-    int rc;
+    int rc = 0;
 
     for (int i = 0; i < r->ninstances; i++)
         wb_json_push(facts, facts_of(r, &r->instances[i], files));
@@ -208,8 +222,10 @@ int wb_run_parity(struct wb_run *r)
     entry = entry_of(r, facts);
     r->parity = wb_json_object();
     wb_json_set(r->parity, "facts", wb_json_ref(wb_json_at(facts, 0)));
-    rc = r->form->ops == &wb_form_native ? be_reference(r, state, key, entry)
-                                         : meet_reference(r, state, key, entry);
+    if (r->form->ops == &wb_form_native)
+        be_reference(r, state, key, entry);
+    else
+        rc = meet_reference(r, state, key, entry);
     if (wb_campaign_save_state(r->e->dir, &err) < 0 && rc == 0)
         rc = wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
     return rc;

@@ -146,6 +146,7 @@ static void tell_start(const struct wb_run *r)
     wb_json_set_int(f, "position", r->position);
     wb_json_set_int(f, "attempt", r->attempt);
     wb_json_set_bool(f, "calibrating", r->calibrating);
+    wb_json_set_bool(f, "reference", r->reference);
     wb_campaign_event(r->e->dir, "run.start", f);
 }
 
@@ -165,16 +166,18 @@ static void begin(struct wb_run *r)
     r->governor_before = wb_governor("/sys");
 }
 
-/* Everything that has to be there before anything is made. */
+/* Everything that has to be there before anything is made. The start is told once run.json is
+ * there: whoever began has something that a record can be made of. */
 static int prepare(struct wb_run *r)
 {
     struct wb_err err = WB_ERR_INIT;
     int rc = wb_mkdir_all(r->dir, 0755, &err);
 
     if (rc == 0)
-        rc = mark(r, &err);
-    if (rc == 0)
         rc = write_run_json(r, NULL, &err);
+    tell_start(r);
+    if (rc == 0)
+        rc = mark(r, &err);
     if (rc == 0)
         rc = wb_host_snapshot(&r->e->form_env, NULL, wb_campaign_path(r->e->dir), &r->before, &err);
     return rc < 0 ? wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err) : 0;
@@ -187,13 +190,12 @@ int wb_run_execute(struct wb_run *r, struct wb_err *err)
     begin(r);
     /* What belongs to no run stays out of its record. */
     wb_json_free(wb_campaign_take_events(r->e->dir));
-    tell_start(r);
     if (prepare(r) == 0) {
         r->canary_before_ns = canary(r);
         rc = wb_run_deploy(r);
         if (rc == 0)
             rc = wb_run_parity(r);
-        if (rc == 0)
+        if (rc == 0 && !r->reference)
             rc = wb_run_measure(r);
         if (rc == 0)
             rc = wb_run_look(r);

@@ -62,7 +62,8 @@ struct wb_run {
     const struct wb_arm *arm;
     const struct wb_form_prepared *form;
     int round, attempt, position; /* round from 1; position in the round from 1 */
-    bool calibrating;             /* the uncounted pass: no record */
+    bool calibrating;             /* an uncounted pass: no record */
+    bool reference;               /* the same, only deployed: for the facts that parity needs */
     char *id, *dir;
     struct wb_instance *instances;
     int ninstances;
@@ -129,6 +130,11 @@ int wb_run_place(struct wb_run *r, const struct wb_instance *in, const char *pha
 /* parity_run.c: facts of the instances for the environment of the run, compared with those of the
  * native arm with the same settings and parts. */
 int wb_run_parity(struct wb_run *r) WB_MUST_CHECK;
+/* The native arm that has to be deployed before a run of this arm so that there is something to
+ * compare it with; NULL: none. */
+const struct wb_arm *wb_parity_needs(const struct wb_engine *e, const struct wb_arm *arm);
+/* Notes that it could not be: runs of other forms are not compared until a native one was. */
+void wb_parity_without(struct wb_engine *e, const struct wb_arm *native, const char *why);
 
 /* measure.c: the phases of the workload. */
 int wb_run_measure(struct wb_run *r) WB_MUST_CHECK;

@@ -6,16 +6,39 @@ build=$(cd -- "${B:-build}" && pwd -P) || exit 2
 wb=$build/weighbridge
 passed=0
 failed=0
-tmp=$(mktemp -d) || exit 2
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/weighbridge-test.XXXXXX") || exit 2
 tmp=$(cd "$tmp" && pwd -P)
+echo "$$" >"$tmp/pid"
 cleanup=()
 
+# Whatever way a test ends, the host is free afterwards: what its campaigns left is removed first,
+# while its container engine is still there.
 finish() {
     local c
+    leave_host
     for c in "${cleanup[@]}"; do $c; done
     rm -rf -- "$tmp"
 }
 trap finish EXIT
+
+# Notes about runs on this host, and quarantines, of stores below a folder.
+notes_below() { grep -lF "\"store\": \"$1/" /run/weighbridge/{runs,quarantine}/*.json 2>/dev/null; }
+# Cleans up for every store below a folder that still has a note; a note whose container engine is
+# gone for good is removed as the message of `run` says.
+sweep() {
+    local note store left
+    while read -r note; do
+        [ -e "$note" ] || continue
+        store=$(sed -nE 's/^ *"store": "(.*)",?$/\1/p' "$note")
+        left=$(sed -nE 's/^ *"owner": "(.*)",?$/\1/p' "$note")
+        if [ -d "$store" ]; then
+            timeout 60 "$wb" clean --store "$store" --wait-for-host 30 >/dev/null 2>&1 8>&-
+        else
+            timeout 60 "$wb" clean --owner "$left" --store "$store" --wait-for-host 30 >/dev/null 2>&1 8>&-
+        fi || rm -f -- "$note"
+    done < <(notes_below "$1")
+}
+leave_host() { [ -z "$(notes_below "$tmp")" ] || sweep "$tmp"; }
 
 ok() {
     printf 'ok %s\n' "$1"
@@ -80,6 +103,14 @@ alone() {
         echo "another test has used this host for 50 minutes" >&2
         exit 2
     }
+    # A test before this one that was killed has left its folder, and maybe more.
+    local dead
+    for dead in "${TMPDIR:-/tmp}"/weighbridge-test.*; do
+        if [ ! -s "$dead/pid" ] || [ -d "/proc/$(cat "$dead/pid")" ]; then continue; fi
+        sweep "$dead"
+        umount -l "$dead"/disk 2>/dev/null
+        rm -rf -- "$dead"
+    done
 }
 
 engine_get() { curl -s --unix-socket "$WB_DOCKER_SOCKET" "http://engine$1"; }
@@ -113,11 +144,16 @@ snapshot() {
         fi
         grep -F " $build/test/" /proc/self/mounts | sed 's/^/mount /'
         find /run/weighbridge -mindepth 2 -name '*.json' 2>/dev/null | sed 's/^/note /'
+        # Ports that runs get; other listeners come and go as they like.
+        listening | awk '$1 >= 16379 && $1 < 16780 { print "port " $1 }'
         find "$WB_STATE"/campaigns/*/runs -mindepth 1 -maxdepth 1 2>/dev/null | sed 's/^/folder /'
     } >"$tmp/seen"
     others >>"$tmp/others" # one that began meanwhile
     grep -vFf "$tmp/others" "$tmp/seen"
     true
+}
+listening() {
+    perl -ne 'print hex($1), "\n" if /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F:]+ 0A /' /proc/net/tcp /proc/net/tcp6 | sort -nu
 }
 owner() { git --git-dir="$store" symbolic-ref HEAD 2>/dev/null | sed 's|.*/||'; }
 

@@ -75,6 +75,31 @@ perl -MJSON::PP -e 'my $d = decode_json(join "", <STDIN>);
     print encode_json([grep { $_->{outcome} eq "inconsistent" } @{$d->{items}}])' \
     <"$tmp/list" >"$tmp/bad"
 check "it is inconsistent" [ "$(json n <"$tmp/bad")" -ge 1 ]
+# Whichever came first in the rounds, it is the container that is stopped, in each round, and the
+# native runs go on.
+arms() { # OUTCOMES: the arms of the newest campaign that ended so
+    perl -MJSON::PP -e 'my $d = decode_json(join "", <STDIN>);
+        my $c = $d->{items}[0]{campaign};
+        print join " ", sort map { "$_->{arm};" } grep { $_->{campaign} eq $c && $_->{outcome} =~ /^($ARGV[0])$/ } @{$d->{items}}' \
+        "$1" <"$tmp/list"
+}
+docker_first=
+native_first=
+for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    "$wb" plan "${forms[@]}" --rounds 2 -f seed=$seed --json >"$tmp/plan"
+    case $(json order.0.0 <"$tmp/plan") in
+    docker*) docker_first=$seed ;;
+    *) native_first=$seed ;;
+    esac
+done
+for seed in "$docker_first" "$native_first"; do
+    WB_RECIPES=$tmp/recipes campaign --rounds 2 -f "seed=$seed"
+    is "seed $seed: the container is stopped" "docker x1; docker x1;" "$(arms inconsistent)"
+    is "seed $seed: the native runs are not" "native x1; native x1;" "$(arms 'ok|target-missed')"
+    reference=$(grep -c '^parity reference  native x1  deploy' "$tmp/err")
+    is "seed $seed: the native arm is deployed before a container that comes first" \
+        "$([ "$seed" = "$docker_first" ] && echo 1 || echo 0)" "$reference"
+done
 check "and named, with both values" grep -Eq "parity: .* in seccomp \\('[02]' against '[02]'\\)" "$tmp/bad"
 "$wb" show "$(json 0.id <"$tmp/bad")" --json --store "$store" >"$tmp/show"
 is "no phase was run" 0 "$(json phases.n <"$tmp/show")"
