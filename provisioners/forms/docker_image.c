@@ -20,6 +20,9 @@
 /* A container inherits the labels of its image: those of images must not be those by which
  * instances are found, or anybody's container from our image would be taken for ours. */
 #define LABEL_CONTENT "wb.image.content"
+#define LABEL_OWNER "wb.image.owner"
+#define LABEL_KIND "wb.image.kind"
+#define KIND_CACHE "cache"
 
 /* What one image is made of. */
 struct recipe_image {
@@ -151,8 +154,8 @@ static void import_path(const struct recipe_image *r, struct wb_buf *path)
     wb_rest_add_query(path, "tag", wb_buf_str(&tag));
     wb_rest_add_query(path, "message", "base image and prefix of a recipe");
     add_change(path, LABEL_CONTENT, r->content);
-    add_change(path, "wb.image.kind", "cache");
-    add_change(path, "wb.image.owner", r->env->owner);
+    add_change(path, LABEL_KIND, KIND_CACHE);
+    add_change(path, LABEL_OWNER, r->env->owner);
     add_change(path, "wb.image.recipe", r->bits->recipe);
     add_change(path, "wb.image.version", r->bits->version);
     wb_buf_release(&repo);
@@ -334,5 +337,38 @@ int wb_docker_image_make(struct wb_engine *e, const struct wb_form_env *env,
         rc = make(&r, image, facts, err);
     }
     wb_rootfs_release(&base);
+    return rc;
+}
+
+int wb_docker_images_prune(struct wb_engine *e, const char *owner, wb_form_pruned_fn fn, void *arg,
+                           struct wb_err *err)
+{
+    WB_AUTO_FREE char *whose = wb_strf(LABEL_OWNER "=%s", owner);
+    struct wb_buf path = WB_BUF_INIT(4096);
+    WB_AUTO_JSON wb_json *list = NULL;
+    int rc;
+
+    wb_buf_adds(&path, "/images/json");
+    wb_engine_add_labels(&path, (const char *const[]){LABEL_KIND "=" KIND_CACHE, whose, NULL});
+    rc = wb_engine_get(e, wb_buf_str(&path), &list, err);
+    for (size_t i = 0; rc == 0 && i < wb_json_len(list); i++) {
+        const char *id = wb_json_str_or(wb_json_at(list, i), "Id", "");
+        struct wb_engine_call call = {.method = "DELETE"};
+        struct wb_err why = WB_ERR_INIT;
+
+        wb_buf_clear(&path);
+        wb_buf_adds(&path, "/images/");
+        wb_rest_escape(&path, id);
+        call.path = wb_buf_str(&path);
+        rc = wb_engine_do(e, &call, NULL, &why);
+        if (rc == 0 || rc == -WB_CONFLICT)
+            fn(arg, id, rc < 0 ? why.root : NULL);
+        else if (rc != -WB_NOT_FOUND && err)
+            *err = why;
+        /* Gone meanwhile, or in use: nothing that failed. */
+        if (rc == -WB_CONFLICT || rc == -WB_NOT_FOUND)
+            rc = 0;
+    }
+    wb_buf_release(&path);
     return rc;
 }

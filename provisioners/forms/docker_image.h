@@ -2,7 +2,8 @@
  * Images of the docker form: a base from the distribution's packages plus a recipe's prefix,
  * imported as one layer. No registry and no image builder takes part.
  *
- * Images stay as a cache between campaigns (label wb.image.kind=cache); they are not leftovers.
+ * Images stay as a cache between campaigns (label wb.image.kind=cache); they are not leftovers, and
+ * go only when they are asked to.
  */
 #ifndef WB_FORMS_DOCKER_IMAGE_H
 #define WB_FORMS_DOCKER_IMAGE_H
@@ -22,5 +23,9 @@
 int wb_docker_image_make(struct wb_engine *e, const struct wb_form_env *env,
                          const struct wb_bits *bits, char **image, wb_json *facts,
                          struct wb_err *err) WB_MUST_CHECK;
+/* Removes the owner's images, one after the other; one that a container uses stays, see
+ * wb_forms_prune. */
+int wb_docker_images_prune(struct wb_engine *e, const char *owner, wb_form_pruned_fn fn, void *arg,
+                           struct wb_err *err) WB_MUST_CHECK;
 
 #endif

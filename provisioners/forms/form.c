@@ -1,5 +1,7 @@
 #include "provisioners/forms/form.h"
 
+#include "provisioners/forms/docker_image.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,4 +91,13 @@ void wb_owned_release(struct wb_owned_list *l)
     }
     free(l->v);
     *l = (struct wb_owned_list){0};
+}
+
+int wb_forms_prune(const struct wb_form_env *env, wb_form_pruned_fn fn, void *arg,
+                   struct wb_err *err)
+{
+    WB_AUTO_ENGINE struct wb_engine *e = NULL;
+    int rc = wb_engine_open(env->docker_socket, &e, err);
+
+    return rc < 0 ? rc : wb_docker_images_prune(e, env->owner, fn, arg, err);
 }

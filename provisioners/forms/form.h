@@ -140,4 +140,12 @@ extern const struct wb_form_ops wb_form_native, wb_form_docker;
 extern const struct wb_form_ops *const wb_forms[];
 const struct wb_form_ops *wb_form_find(const char *name); /* NULL when unknown */
 
+/* Told of each thing that `prepare` of any form had made: in_use NULL when it was removed, else why
+ * it was not. */
+typedef void (*wb_form_pruned_fn)(void *arg, const char *id, const char *in_use);
+/* Removes what forms keep for later campaigns of env->owner (images), but for what is in use. It is
+ * made again when it is needed. WB_UNAVAILABLE: no container engine. */
+int wb_forms_prune(const struct wb_form_env *env, wb_form_pruned_fn fn, void *arg,
+                   struct wb_err *err) WB_MUST_CHECK;
+
 #endif

@@ -10,10 +10,13 @@
 struct opts {
     const char *owner;
     int64_t wait_s;
+    bool caches;
 };
 static const struct wb_opt rows[] = {
     {"owner", 0, WB_OPT_TEXT, offsetof(struct opts, owner), "ID", 0, 0,
      "clean the host of another owner, whose store is no more"},
+    {"caches", 0, WB_OPT_FLAG, offsetof(struct opts, caches), NULL, 0, 0,
+     "also installed prefixes and images, which are made again when they are needed"},
     {"wait-for-host", 0, WB_OPT_INT, offsetof(struct opts, wait_s), "SECONDS", 0, 604800,
      "wait this long while another uses this host"},
     {0},
@@ -30,6 +33,7 @@ static int print(const struct wb_cli *cli, struct wb_clean_report *r)
         wb_json_set_int(j, "campaigns", (int64_t)r->campaigns);
         wb_json_set_int(j, "runs_recorded", (int64_t)r->runs);
         wb_json_set_int(j, "things_removed", (int64_t)r->things);
+        wb_json_set(j, "caches_removed", wb_json_ref(r->pruned));
         wb_json_set(j, "left", wb_json_ref(r->left));
         wb_json_set(j, "notes", wb_json_ref(r->notes));
         wb_cli_answer(cli, j, NULL);
@@ -37,6 +41,12 @@ static int print(const struct wb_cli *cli, struct wb_clean_report *r)
     }
     wb_buf_addf(&b, "%zu interrupted campaigns closed, %zu attempts recorded, %zu things removed\n",
                 r->campaigns, r->runs, r->things);
+    for (size_t i = 0; i < wb_json_len(r->pruned); i++) {
+        const wb_json *p = wb_json_at(r->pruned, i);
+
+        wb_buf_addf(&b, "removed: %s %s\n", wb_json_str_or(p, "kind", ""),
+                    wb_json_str_or(p, "id", ""));
+    }
     for (size_t i = 0; i < wb_json_len(r->notes); i++)
         wb_buf_addf(&b, "note: %s\n", wb_json_string(wb_json_at(r->notes, i)));
     for (size_t i = 0; i < wb_json_len(r->left); i++) {
@@ -77,7 +87,8 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
                                            .docker_socket = s.places.docker_socket,
                                            .owner = o->owner,
                                            .cancel = s.cancel,
-                                           .wait_ns = o->wait_s * WB_SEC};
+                                           .wait_ns = o->wait_s * WB_SEC,
+                                           .caches = o->caches};
 
         rc = wb_engine_clean(&spec, &report, &err);
     }
@@ -90,11 +101,14 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
 const struct wb_command wb_cmd_clean = {
     .name = "clean",
     .summary = "after a crash: remove what is left on this host",
-    .help = "Looks at the ledgers of interrupted campaigns, the kernel and the container engine;\n"
-            "removes only what carries this store's owner mark; records interrupted attempts.\n"
-            "With --owner, what carries that mark instead; this needs no store.\n"
-            "A host in quarantine is given free again when nothing is left on it.\n"
-            "Exit 16 when something could not be removed.\n",
+    .help =
+        "Looks at the ledgers of interrupted campaigns, the kernel and the container engine;\n"
+        "removes only what carries this store's owner mark; records interrupted attempts.\n"
+        "With --owner, what carries that mark instead; this needs no store.\n"
+        "With --caches, also prefixes and images kept from earlier campaigns; artifacts and the\n"
+        "base image stay, and so does what a campaign that can be resumed was begun with.\n"
+        "A host in quarantine is given free again when nothing is left on it.\n"
+        "Exit 16 when something could not be removed.\n",
     .opts = rows,
     .opts_size = sizeof(struct opts),
     .run = run,

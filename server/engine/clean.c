@@ -14,6 +14,7 @@
 #include "server/base/job.h"
 #include "server/engine/host.h"
 #include "server/engine/leftovers.h"
+#include "server/engine/prune.h"
 #include "server/engine/run.h"
 #include "server/engine/undo.h"
 
@@ -436,6 +437,7 @@ void wb_clean_report_release(struct wb_clean_report *r)
 {
     wb_json_free(r->left);
     wb_json_free(r->notes);
+    wb_json_free(r->pruned);
     *r = (struct wb_clean_report){0};
 }
 
@@ -458,7 +460,8 @@ int wb_clean_host(const struct wb_clean_spec *spec, const struct wb_cgroup_fs *c
     struct wb_strv ids = {0};
     int rc;
 
-    *report = (struct wb_clean_report){.left = wb_json_array(), .notes = wb_json_array()};
+    *report = (struct wb_clean_report){
+        .left = wb_json_array(), .notes = wb_json_array(), .pruned = wb_json_array()};
     rc = wb_campaign_list(spec->state_dir, &ids, err);
     for (size_t i = 0; rc == 0 && i < ids.n; i++)
         clean_campaign(&c, ids.v[i]);
@@ -545,6 +548,9 @@ int wb_engine_clean(const struct wb_clean_spec *spec, struct wb_clean_report *re
         rc = wb_cgroup_fs_open("/sys/fs/cgroup", &cgroups, err);
     if (rc == 0)
         rc = wb_clean_host(spec, cgroups, report, err);
+    if (rc == 0 && spec->caches && wb_json_len(report->left) == 0)
+        rc = wb_prune_caches(spec, spec->owner ? spec->owner : wb_store_controller(spec->store),
+                             report, err);
     wb_cgroup_fs_free(cgroups);
     if (lock >= 0)
         (void)close(lock);

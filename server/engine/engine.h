@@ -51,6 +51,7 @@ struct wb_clean_spec {
                           attempts stay in its own state */
     const struct wb_cancel *cancel;
     int64_t wait_ns; /* for a host that is busy */
+    bool caches;     /* also what is kept between campaigns to save time, see prune.h */
 };
 /* What clean did. */
 struct wb_clean_report {
@@ -58,6 +59,7 @@ struct wb_clean_report {
                                        removed */
     wb_json *left;                  /* array of {kind, id, why} that could not be removed; owned */
     wb_json *notes;                 /* array of texts: what was seen and not touched; owned */
+    wb_json *pruned;                /* array of {kind, id}: caches that were removed; owned */
 };
 /* Removes whatever earlier engines of this owner left on this host: by their ledgers and by
  * looking at the kernel and the container engine. Interrupted attempts become records. Campaigns

@@ -169,6 +169,7 @@ int wb_quarantine_check(const char *dir, struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *all = NULL;
     struct wb_buf left = WB_BUF_INIT(WB_ERR_TEXT_MAX / 2);
+    WB_AUTO_FREE char *whose = NULL;
     const wb_json *q, *list;
     const char *store;
     int rc = all_notes(dir, "quarantine", &all, err);
@@ -180,13 +181,15 @@ int wb_quarantine_check(const char *dir, struct wb_err *err)
     for (size_t i = 0; i < wb_json_len(list); i++)
         wb_buf_addf(&left, "%s%s", i ? "; " : "", wb_json_string(wb_json_at(list, i)));
     store = wb_json_str_or(q, "store", "");
+    whose = wb_path_exists(store) ? wb_strf("--store %s", store)
+                                  : wb_strf("--owner %s", wb_json_str_or(q, "file", "OWNER"));
     rc = wb_fail(err, WB_CONFLICT,
                  "this host is in quarantine since %s: run %s of campaign %s could not be cleaned "
-                 "up (%s). Put that right, then `weighbridge clean%s%s`; %s/quarantine/%s.json has "
-                 "the details",
+                 "up (%s). Put that right (start its container engine again), then `weighbridge "
+                 "clean %s`; if that engine is gone for good, remove %s/quarantine/%s.json",
                  wb_json_str_or(q, "since", "some time"), wb_json_str_or(q, "run", "(unknown)"),
                  wb_json_str_or(q, "campaign", "(unknown)"), left.len ? left.data : "no details",
-                 *store ? " --store " : "", store, dir, wb_json_str_or(q, "file", ""));
+                 whose, dir, wb_json_str_or(q, "file", ""));
     wb_buf_release(&left);
     return rc;
 }

@@ -125,6 +125,7 @@ static void test_quarantine(void **state)
     WB_AUTO_JSON wb_json *q = parse("{\"owner\":\"me\",\"store\":\"/s.git\",\"run\":\"run_a\","
                                     "\"campaign\":\"cmp_a\",\"left\":[\"port 1\",\"mount /x\"]}");
     WB_AUTO_FREE char *torn = wb_strf("%s/quarantine/other.json", (char *)*state);
+    WB_AUTO_FREE char *there = wb_strf("weighbridge clean --store %s", (char *)*state);
     struct wb_err err = WB_ERR_INIT;
 
     assert_int_equal(wb_quarantine_check(*state, &err), 0);
@@ -132,7 +133,12 @@ static void test_quarantine(void **state)
     assert_int_equal(wb_quarantine_check(*state, &err), -WB_CONFLICT);
     assert_non_null(strstr(err.root, "run_a"));
     assert_non_null(strstr(err.root, "port 1; mount /x"));
-    assert_non_null(strstr(err.root, "weighbridge clean --store /s.git"));
+    /* Its store is no more: the owner is named instead. */
+    assert_non_null(strstr(err.root, "weighbridge clean --owner me"));
+    wb_json_set_str(q, "store", *state);
+    assert_int_equal(wb_quarantine_set(*state, q, &err), 0);
+    assert_int_equal(wb_quarantine_check(*state, &err), -WB_CONFLICT);
+    assert_non_null(strstr(err.root, there));
     assert_int_equal(wb_quarantine_lift(*state, "someone", &err), 0);
     assert_int_equal(wb_quarantine_check(*state, &err), -WB_CONFLICT);
     assert_int_equal(wb_quarantine_lift(*state, "me", &err), 0);
@@ -141,6 +147,7 @@ static void test_quarantine(void **state)
     assert_int_equal(wb_file_put(torn, "{\"own", 5, NULL), 0);
     assert_int_equal(wb_quarantine_check(*state, &err), -WB_CONFLICT);
     assert_non_null(strstr(err.root, "quarantine/other.json"));
+    assert_non_null(strstr(err.root, "weighbridge clean --owner other"));
 }
 
 int main(void)
