@@ -16,7 +16,7 @@ struct wb_progress {
     int fd;
     bool fancy, open; /* open: the rewritten line has no end yet */
     int64_t runs, rounds, arms, index, round;
-    int64_t begun; /* runs that this process began */
+    int64_t begun;    /* runs that this process began */
     bool calibrating; /* or another pass that does not count: */
     bool reference;
     char *arm, *phase;
