@@ -69,9 +69,9 @@ wb_json *wb_sampler_window(const struct wb_sampler *s, const char *phase);
 void wb_sampler_free(struct wb_sampler *s);
 
 /* CPU canary: time of a fixed spin on one CPU: of 30 bursts of 5 ms the shortest spin of each, and
- * of these the median. Takes 150 ms, 200 on a CPU that is shared. It tells a CPU that became slower
- * (frequency, heat, hypervisor), not one that is shared: that is told by steal and foreign CPU. ns;
- * -1 when the CPU is not ours to run on. */
+ * of these the lower quartile. Takes 150 ms, 200 on a CPU that is shared. It tells a CPU that
+ * became slower (frequency, heat, hypervisor), not one that is shared: that is told by steal and
+ * foreign CPU. ns; -1 when the CPU is not ours to run on. */
 int64_t wb_cpu_canary(int cpu);
 
 enum wb_validity { WB_VALID, WB_NOISY, WB_CLIENT_LIMITED, WB_INVALID_RUN, WB_UNVERIFIED };
