@@ -42,13 +42,13 @@ static bool is_word(const char *verdict, const char *const *words)
     return false;
 }
 
-/* What was offered was served, or the verdict says else. The limit is judged on what was measured,
+/* The limit is judged on what was measured,
  * however noisy the host was: that is said apart. */
 static bool holds(const struct wb_load_outcome *o, const char *verdict)
 {
     static const char *const words[] = {"valid", "noisy", NULL};
     struct wb_hist h;
-    bool held = is_word(verdict, words);
+    bool held = is_word(verdict, words) && wb_load_served(o);
 
     if (held && o->job->search) {
         wb_load_merged(&o->total, WB_PHASE_MEASURE, 1, &h);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runners/load/verdict.h"
@@ -191,6 +192,7 @@ static wb_json *error_samples(const struct wb_load_outcome *o)
 static void set_client(wb_json *r, const struct wb_load_outcome *o)
 {
     const struct wb_hist *lag = &o->total.phase[WB_PHASE_MEASURE].own_lag;
+    struct rusage use;
     wb_json *c;
 
     if (!o->from.thread || !o->to.thread || o->window_ns <= 0) {
@@ -205,6 +207,12 @@ static void set_client(wb_json *r, const struct wb_load_outcome *o)
                            o->job->model == WB_LOAD_OPEN
                                ? "every operation waited for a free slot, none for the client"
                                : closed_reason);
+    if (getrusage(RUSAGE_SELF, &use) == 0)
+        wb_json_set_int(c, "memory_peak_bytes", use.ru_maxrss * 1024LL);
+    /* Threads, the sums of all, and the values; arrivals that wait take none. */
+    wb_json_set_int(c, "memory_bound_bytes",
+                    o->job->threads * wb_worker_memory(o->job, o->nops) +
+                        2 * wb_stats_memory(o->nops) + WB_VALUE_POOL + o->job->value_bytes);
     wb_json_set_int(c, "sends", (int64_t)o->sends);
     wb_json_set_int(c, "receives", (int64_t)o->receives);
     wb_json_set_int(c, "reconnects", (int64_t)o->total.reconnects);

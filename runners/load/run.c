@@ -311,7 +311,7 @@ static int run_stage(struct control *c, enum wb_stage stage, int64_t hang_at)
         if (now > hang_at) {
             c->out->end = WB_LOAD_BROKEN;
             c->out->end_text = wb_strf("a load thread did not end its work within %lld s after "
-                                       "it should have",
+                                       "it should have; what it had not handed over is missing",
                                        HANG_LIMIT / WB_SEC);
             return -1;
         }
@@ -429,6 +429,21 @@ static void take_start(struct control *c)
     c->out->start_unix_ms = c->wall_ms - (c->wall_at - begun) / WB_MS;
 }
 
+/* A thread was lost: the figures of the others, and what this one had handed over. It may still
+ * touch its own counters, so nothing is taken from them. */
+static void keep_what_there_is(struct control *c)
+{
+    struct wb_load_outcome *o = c->out;
+    struct wb_phase_sum sum = wb_phase_total(&o->total, WB_PHASE_MEASURE);
+
+    sample_edges(c, INT64_MAX);
+    o->warm_up_ns = c->warm_end - c->stage_start;
+    o->window_ns = c->window_end > c->warm_end ? c->window_end - c->warm_end : 0;
+    o->scheduled = sum.ok + sum.failed + sum.dropped + sum.censored;
+    for (int i = 0; i < c->nworkers; i++)
+        o->backlog_at_end += c->backlog[i];
+}
+
 static void measure(struct control *c)
 {
     const struct wb_load_job *job = c->job;
@@ -453,8 +468,10 @@ static void measure(struct control *c)
     }
     o->measured = true;
     o->window_unix_ms = wb_now_unix_ms(NULL) + (c->warm_end - wb_now_ns(NULL)) / WB_MS;
-    if (run_stage(c, WB_STAGE_RUN, hang) < 0)
+    if (run_stage(c, WB_STAGE_RUN, hang) < 0) {
+        keep_what_there_is(c);
         return;
+    }
     o->warm_up_ns = c->warm_end - start;
     o->window_ns = c->window_end > c->warm_end ? c->window_end - c->warm_end : 0;
     take_start(c);

@@ -28,6 +28,17 @@ const char *wb_reply_name(enum wb_reply r)
     return (unsigned)r < WB_REPLIES ? names[r] : "unknown";
 }
 
+int64_t wb_stats_memory(int nops)
+{
+    struct wb_hist h;
+    int64_t one;
+
+    wb_hist_init_ns(&h);
+    one = (int64_t)h.ncounts * 2 * (int64_t)sizeof(*h.low);
+    wb_hist_release(&h);
+    return WB_PHASES * (3LL * nops + 2) * one;
+}
+
 void wb_stats_init(struct wb_stats *s, int nops)
 {
     *s = (struct wb_stats){.nops = nops};
@@ -82,7 +93,6 @@ void wb_stats_clear(struct wb_stats *s)
     }
     s->sends = s->receives = s->bytes_out = s->bytes_in = 0;
     s->reconnects = s->connect_failures = s->turns = 0;
-    s->longest_turn_ns = 0;
 }
 
 static void op_add(struct wb_op_stats *d, const struct wb_op_stats *s)
@@ -121,8 +131,6 @@ void wb_stats_add(struct wb_stats *dst, const struct wb_stats *src)
     dst->reconnects += src->reconnects;
     dst->connect_failures += src->connect_failures;
     dst->turns += src->turns;
-    if (src->longest_turn_ns > dst->longest_turn_ns)
-        dst->longest_turn_ns = src->longest_turn_ns;
 }
 
 struct wb_phase_sum wb_phase_total(const struct wb_stats *s, enum wb_load_phase phase)

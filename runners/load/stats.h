@@ -69,9 +69,9 @@ struct wb_stats {
     uint64_t sends, receives, bytes_out, bytes_in;
     uint64_t reconnects, connect_failures;
     uint64_t turns;
-    int64_t longest_turn_ns; /* between two waits */
 };
 
+int64_t wb_stats_memory(int nops); /* bytes of one set, at most */
 void wb_stats_init(struct wb_stats *s, int nops);
 void wb_stats_release(struct wb_stats *s);
 void wb_stats_clear(struct wb_stats *s);

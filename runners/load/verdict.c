@@ -201,10 +201,36 @@ static void judge_start(struct judge *j)
            skew < 0 ? "before" : "after");
 }
 
+/* Why the load threads could not do their work in time. */
+enum cause {
+    CAUSE_HOST,  /* others took the CPU */
+    CAUSE_QUOTA, /* the quota of the own control group */
+    CAUSE_OWN,   /* they were busy */
+    CAUSE_NONE   /* none of it can be seen */
+};
+
+static enum cause cause_of(const struct judge *j)
+{
+    const struct wb_client_use *u = &j->use;
+
+    if (u->run_queue_percent > RUN_QUEUE_NOISY || u->steal_percent > STEAL_NOISY)
+        return CAUSE_HOST;
+    if (u->throttled_percent > THROTTLED_NOISY)
+        return CAUSE_QUOTA;
+    return u->busiest_percent > CPU_NOISY ? CAUSE_OWN : CAUSE_NONE;
+}
+
 static void judge_lag(struct judge *j)
 {
+    static const char *const because[] = {
+        [CAUSE_HOST] = "others had its CPU",
+        [CAUSE_QUOTA] = "the CPU quota of its own control group held it back",
+        [CAUSE_OWN] = "its threads were too busy",
+        [CAUSE_NONE] = "what held it back cannot be seen",
+    };
     const struct wb_load_outcome *o = j->o;
     const struct wb_hist *lag = &o->total.phase[WB_PHASE_MEASURE].own_lag;
+    enum cause cause = cause_of(j);
     struct wb_hist response;
     int64_t p99 = wb_hist_percentile(lag, 99), limit = LAG_LEAST_NS;
     double share;
@@ -217,29 +243,58 @@ static void judge_lag(struct judge *j)
     if (share > (double)limit)
         limit = (int64_t)share;
     if (p99 > limit)
-        reason(j, j->use.busiest_percent > CPU_NOISY ? CLIENT : NOISY, "schedule-lag",
+        reason(j, cause == CAUSE_OWN || cause == CAUSE_QUOTA ? CLIENT : NOISY, "schedule-lag",
                figure("lag_p99_ms", (double)p99 / WB_MS, (double)limit / WB_MS),
-               "the client sent 1 %% of the operations more than %.2f ms late by its own fault",
-               (double)p99 / WB_MS);
+               "the client sent 1 %% of the operations more than %.2f ms late: %s",
+               (double)p99 / WB_MS, because[cause]);
 }
 
-/* Open loop: what was offered and not served. */
+/* Successes that may be missing at the end of the window: still in flight then. */
+static double in_flight_at_end(const struct wb_load_outcome *o)
+{
+    return (double)o->scheduled * mean_service_ns(o) / (double)o->window_ns;
+}
+
+bool wb_load_served(const struct wb_load_outcome *o)
+{
+    double done = (double)o->total.phase[WB_PHASE_MEASURE].done_in_window;
+
+    return o->window_ns > 0 &&
+           (o->scheduled == 0 || done >= REACHED * (double)o->scheduled - in_flight_at_end(o));
+}
+
+/* Open loop: what was offered and not served. Who held it back: the database when slots were full
+ * or requests unanswered, else the client or what disturbed it. */
 static void judge_rate(struct judge *j)
 {
     const struct wb_load_outcome *o = j->o;
     const struct wb_phase_stats *ph = &o->total.phase[WB_PHASE_MEASURE];
-    double seconds = (double)o->window_ns / 1e9, offered = (double)o->scheduled;
-    double done = (double)ph->done_in_window;
-    double edge = offered / seconds * mean_service_ns(o) / 1e9; /* in flight at the end */
+    double seconds = (double)o->window_ns / 1e9, offered = (double)o->scheduled / seconds;
+    double served = (double)ph->done_in_window / seconds;
     bool capped = ph->cap_waits > 0 || j->sum.censored > 0 || j->sum.dropped > 0;
+    wb_json *evidence;
 
-    if (offered == 0 || done >= REACHED * offered - edge)
+    if (wb_load_served(o))
         return;
-    reason(j, capped ? SERVER : CLIENT, capped ? "server-bound" : "rate-not-reached",
-           figure("achieved_per_s", done / seconds, offered / seconds),
-           "offered %.0f/s, served %.0f/s; %llu operations were still waiting at the end: the "
-           "response time is unbounded",
-           offered / seconds, done / seconds, (unsigned long long)o->backlog_at_end);
+    evidence = figure("achieved_per_s", served, offered);
+    wb_json_set_int(evidence, "backlog_at_end", (int64_t)o->backlog_at_end);
+    wb_json_set_int(evidence, "waited_for_slot", (int64_t)ph->cap_waits);
+    if (!capped)
+        reason(j, cause_of(j) == CAUSE_HOST ? NOISY : CLIENT, "rate-not-reached", evidence,
+               "offered %.0f/s, served %.0f/s: %s", offered, served,
+               cause_of(j) == CAUSE_HOST ? "others had the client's CPU"
+                                         : "the client did not send more");
+    else if (o->backlog_at_end > 0)
+        reason(j, SERVER, "server-bound", evidence,
+               "offered %.0f/s, served %.0f/s: the backlog grew by %.0f/s to %llu operations; the "
+               "response time has no bound",
+               offered, served, (double)o->backlog_at_end / seconds,
+               (unsigned long long)o->backlog_at_end);
+    else
+        reason(j, SERVER, "server-bound", evidence,
+               "offered %.0f/s, served %.0f/s: the others failed, were dropped or had no answer "
+               "at the end",
+               offered, served);
 }
 
 static void judge_closed(struct judge *j)

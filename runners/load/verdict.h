@@ -13,6 +13,9 @@ const char *wb_load_verdict(const struct wb_load_outcome *o, wb_json **reasons);
 
 /* achieved / (connections x depth / mean service): 1 when Little's law holds. -1: not known. */
 double wb_load_little_ratio(const struct wb_load_outcome *o);
+/* Open loop: whether at least 99 % of what was offered in the window was served in it, but for what
+ * was still in flight at its end. */
+bool wb_load_served(const struct wb_load_outcome *o);
 /* Successes completed inside the window per second; 0 without a window. */
 double wb_load_achieved(const struct wb_load_outcome *o);
 /* p50 and the like over all operations of a phase: merges into a fresh histogram that the caller

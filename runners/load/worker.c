@@ -432,6 +432,12 @@ static void make_connections(struct wb_worker *w)
     }
 }
 
+int64_t wb_worker_memory(const struct wb_load_job *job, int nops)
+{
+    return (job->connections + job->threads - 1) / job->threads * wb_conn_memory(job) + RBUF +
+           2 * wb_stats_memory(nops);
+}
+
 static int pin(struct wb_worker *w, pthread_attr_t *attr, struct wb_err *err)
 {
     const struct wb_load_job *job = w->plan->job;

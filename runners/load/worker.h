@@ -150,6 +150,9 @@ struct wb_worker {
 
 /* --- control thread --- */
 
+/* Bytes that one thread of a job takes at most, with its connections. */
+int64_t wb_worker_memory(const struct wb_load_job *job, int nops);
+
 int wb_worker_start(struct wb_worker *w, const struct wb_load_plan *plan, int index,
                     struct wb_err *err) WB_MUST_CHECK;
 /* Gives the next stage; the worker must be idle. */

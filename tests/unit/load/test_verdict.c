@@ -109,6 +109,15 @@ static void test_client(void **state)
     CASE(
         true, "client-bound", "schedule-lag",
         (wb_hist_record_n(&r.ph->own_lag, 2 * WB_MS, 1100), r.after[0].cpu_ns = WINDOW * 85 / 100));
+    /* others had the CPU, or the own control group's quota held it back, however busy it was */
+    CASE(true, "noisy", "schedule-lag",
+         (wb_hist_record_n(&r.ph->own_lag, 2 * WB_MS, 1100), r.after[0].cpu_ns = WINDOW * 85 / 100,
+          r.after[0].wait_ns = WINDOW * 12 / 100));
+    CASE(true, "noisy", "schedule-lag",
+         (wb_hist_record_n(&r.ph->own_lag, 2 * WB_MS, 1100), r.after[0].cpu_ns = WINDOW * 85 / 100,
+          r.o.to.steal = 30));
+    CASE(true, "client-bound", "schedule-lag",
+         (wb_hist_record_n(&r.ph->own_lag, 2 * WB_MS, 1100), r.o.to.throttled_periods = 2));
     CASE(true, "valid", NULL, /* 2 ms is little beside a response of 30 ms */
          (wb_hist_record_n(&r.ph->own_lag, 2 * WB_MS, 1100),
           wb_hist_record_n(&r.op->response, 30 * WB_MS, 200000)));
@@ -152,6 +161,13 @@ static void test_rate(void **state)
     (void)state;
     /* not served although nothing held the client back: its own fault */
     CASE(true, "client-bound", "rate-not-reached", r.ph->done_in_window = 90000);
+    CASE(true, "noisy", "rate-not-reached",
+         (r.ph->done_in_window = 90000, r.after[0].wait_ns = WINDOW / 2));
+    CASE(true, "client-bound", "rate-not-reached",
+         (r.ph->done_in_window = 90000, r.o.to.throttled_periods = 20));
+    CASE(true, "server-bound", "server-bound",
+         (r.ph->done_in_window = 90000, r.op->ok = 90000, r.op->censored = 10000,
+          r.o.backlog_at_end = 9000, r.after[0].wait_ns = WINDOW / 2));
     CASE(true, "server-bound", "server-bound",
          (r.ph->done_in_window = 90000, r.op->ok = 90000, r.op->censored = 10000));
     CASE(true, "server-bound", "server-bound", (r.ph->done_in_window = 90000, r.ph->cap_waits = 1));
