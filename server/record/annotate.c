@@ -15,8 +15,8 @@
 #define WHO_MAX 200
 #define ID_MAX 128
 
-const char *const wb_annotation_types[] = {"excluded", "accepted",  "environment",
-                                           "note",     "withdrawn", NULL};
+const char *const wb_annotation_types[] = {"excluded", "accepted",  "environment", "note",
+                                           "pinned",   "withdrawn", NULL};
 
 /* ---- what was given ---- */
 
@@ -37,13 +37,14 @@ static int check_type(const char *type, struct wb_err *err)
             return 0;
     return wb_fail(err, WB_INVALID,
                    "'%s' is no type of annotation; allowed: excluded, accepted, environment, note, "
-                   "withdrawn",
+                   "pinned, withdrawn",
                    type ? type : "");
 }
 
 static int check_text(const struct wb_annotation *a, struct wb_err *err)
 {
-    bool may_lack = !strcmp(a->type, "accepted") || !strcmp(a->type, "withdrawn");
+    bool may_lack =
+        !strcmp(a->type, "accepted") || !strcmp(a->type, "pinned") || !strcmp(a->type, "withdrawn");
 
     if ((!a->text || !*a->text) && !may_lack)
         return wb_fail(err, WB_INVALID, "an annotation '%s' needs a text that says why", a->type);
@@ -134,11 +135,11 @@ static int look_up(struct wb_store *s, const struct wb_annotation *a, char **sta
             rc = wb_fail(err, WB_NOT_FOUND, "there is no campaign '%s' in %s", a->id, s->path);
         if (rc == 0)
             *started = wb_strdup(wb_json_str_or(wb_json_at(doc, 0), "started_at", NULL));
-    } else if (!strcmp(a->type, "excluded")) {
+    } else if (!strcmp(a->type, "excluded") || !strcmp(a->type, "pinned")) {
         rc = wb_fail(err, WB_INVALID,
-                     "'%s' cannot be excluded: name a run (run_...) or a campaign "
+                     "'%s' cannot be %s: name a run (run_...) or a campaign "
                      "(cmp_...)",
-                     a->id);
+                     a->id, a->type);
     }
     return rc;
 }

@@ -17,6 +17,7 @@
  *   "accepted"     a run, campaign or finding: the change there is meant
  *   "environment"  a run, campaign, host or host class: something around it changed at `at`
  *   "note"         a run, campaign, series key, finding or host: for people only
+ *   "pinned"       a run or campaign whose raw data is kept when that of its time is pruned
  *   "withdrawn"    an annotation (ann_...), which counts no more */
 extern const char *const wb_annotation_types[]; /* NULL-ended */
 
@@ -24,8 +25,8 @@ struct wb_annotation {
     const char *type;
     const char *id;   /* whole, as it stands in the records; runs, campaigns and annotations must
                          exist */
-    const char *text; /* why; required but for "accepted" and "withdrawn"; UTF-8, no controls but
-                         line ends */
+    const char *text; /* why; required but for "accepted", "pinned" and "withdrawn"; UTF-8, no
+                         controls but line ends */
     const char *who;  /* a name; NULL: the login of this process and the host */
     const char *at;   /* RFC 3339, when it was (environment); NULL: the start of the run or campaign
                          it is about, else now */

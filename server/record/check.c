@@ -182,6 +182,11 @@ static bool is_word(const char *const *words, const char *s)
     return *words != NULL;
 }
 
+bool wb_record_is_outcome(const char *word)
+{
+    return is_word(outcomes, word);
+}
+
 static void check_summary(struct check *c, const wb_json *summary)
 {
     const char *started = wb_json_str_or(summary, "started_at", "");

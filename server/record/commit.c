@@ -313,3 +313,17 @@ int wb_store_append(struct wb_store *s, const struct wb_append *a, char commit[4
     wb_work_release(&w);
     return rc;
 }
+
+int wb_store_tidy(struct wb_store *s, int *lock, struct wb_err *err)
+{
+    struct wb_work w = {.s = s};
+    int rc = wb_store_lock(s->path, LOCK_WAIT_NS, lock, err);
+
+    if (rc == 0) {
+        s->tidied = false; /* another process may have died since */
+        w.ref = wb_strf(WB_RECORDS "%s", s->controller);
+        rc = tidy(&w, err);
+    }
+    wb_work_release(&w);
+    return rc;
+}

@@ -216,7 +216,8 @@ static int check_head(struct survey *v, struct wb_err *err)
         text[--n] = '\0';
     for (size_t i = 0; i < v->days.nrefs; i++)
         good |= !strncmp(text, "ref: ", 5) && !strcmp(text + 5, v->days.refs[i].name);
-    if (!good && v->days.nrefs)
+    if (!good && v->days.nrefs &&
+        wb_store_controller(v->s)) /* of a plain copy it is git's affair */
         wb_damage_add(v->damage, NULL, "HEAD", "head", "it does not name a reference with records");
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
+#include "server/base/file.h"
 #include "server/record/index.h"
 
 #define NONE (-1.0)  /* a figure that the run does not have; before all others when rising */
@@ -259,8 +260,8 @@ static int fold_entry(const struct differing *d, const struct wb_git_entry *old,
     }
     if (!d->runs)
         return now && now->mode == WB_MODE_FILE ? fold_annotation(d->f, now, err) : 0;
-    if (any->mode != WB_MODE_TREE)
-        return 0;
+    if (any->mode != WB_MODE_TREE || !wb_safe_name(any->name))
+        return 0; /* verify tells */
     if (old) {
         int rc = unfold_run(d->f, old->name, err);
 

@@ -10,6 +10,7 @@
 #define WB_RECORDS "refs/heads/records/"
 #define WB_RAW "refs/raw/"
 #define WB_ANNOTATIONS "annotations"
+#define WB_PRUNED_MESSAGE "raw data of pinned runs, the rest was pruned"
 
 /* Bounds of a record. */
 #define WB_DOC_MAX (32u << 20)      /* bytes of one document or recipe file */
@@ -36,6 +37,7 @@ struct wb_store {
 /* Names of the six documents, NULL-ended; the summary is the first. */
 extern const char *const wb_record_docs[];
 
+bool wb_record_is_outcome(const char *word);
 /* "2026-11-30" of a time; false outside years 1970 to 9999. */
 bool wb_day_text(int64_t unix_ms, char out[11]);
 /* The first word of a commit's message, which is the run it was made for; caller frees. */

@@ -58,6 +58,36 @@ static int phase_metrics(const wb_json *phase, size_t i, wb_json *metrics, struc
     return 0;
 }
 
+/* Metrics of a result that another program has measured. */
+static int imported_metrics(const wb_json *imported, wb_json *metrics, struct wb_err *err)
+{
+    const wb_json *in = wb_json_get(imported, "metrics");
+
+    if (wb_json_type(in) != WB_JSON_OBJECT || wb_json_len(in) == 0)
+        return wb_fail(err, WB_INVALID, "metrics: needed is {name: {value, unit, better}}");
+    for (void *it = wb_json_first(in); it; it = wb_json_next(in, it)) {
+        const char *name = wb_json_iter_key(it);
+        const wb_json *v = wb_json_iter_value(it), *value = wb_json_get(v, "value");
+        const char *better = wb_json_str_or(v, "better", ""), *unit = wb_json_str_or(v, "unit", "");
+        wb_json *m;
+
+        if (!wb_safe_name(name))
+            return wb_fail(err, WB_INVALID, "metrics: '%.40s' cannot be a metric's name", name);
+        if (!wb_json_is_number(value))
+            return wb_fail(err, WB_INVALID, "metrics: %s has no number 'value'", name);
+        if (strcmp(better, "higher") != 0 && strcmp(better, "lower") != 0)
+            return wb_fail(err, WB_INVALID,
+                           "metrics: %s: 'better' is '%.20s'; allowed: higher, lower", name,
+                           better);
+        m = wb_json_object();
+        wb_json_set(m, "value", wb_json_ref(value));
+        wb_json_set_str(m, "unit", unit);
+        wb_json_set_str(m, "better", better);
+        wb_json_set(metrics, name, m);
+    }
+    return 0;
+}
+
 int wb_summary_metrics(const wb_json *result, wb_json **metrics, struct wb_err *err)
 {
     const wb_json *phases = wb_json_get(result, "phases");
@@ -67,6 +97,12 @@ int wb_summary_metrics(const wb_json *result, wb_json **metrics, struct wb_err *
         return wb_fail(err, WB_INVALID, "result: phases is not a list");
     for (size_t i = 0; i < wb_json_len(phases); i++) {
         int rc = phase_metrics(wb_json_at(phases, i), i, m, err);
+
+        if (rc < 0)
+            return rc;
+    }
+    if (wb_json_get(result, "imported")) {
+        int rc = imported_metrics(wb_json_get(result, "imported"), m, err);
 
         if (rc < 0)
             return rc;

@@ -3,7 +3,8 @@
  * verify calls it again: the two must agree to the last digit.
  *
  * result.json: {"phases": [{name, model: "open"|"closed", load: <result of wb-load> or null,
- * measured: false for phases that only prepare}]}.
+ * measured: false for phases that only prepare}]}. One that was imported has no phases and
+ * imported: {metrics: {name: {value, unit, better}}} (see import.h).
  */
 #ifndef WB_RECORD_SUMMARY_H
 #define WB_RECORD_SUMMARY_H

@@ -37,6 +37,10 @@ struct wb_append {
 int wb_store_append(struct wb_store *s, const struct wb_append *a, char commit[41],
                     struct wb_err *err) WB_MUST_CHECK;
 
+/* Takes the store's lock (*lock) and puts right what a dead writer left: afterwards the references
+ * fit together. */
+int wb_store_tidy(struct wb_store *s, int *lock, struct wb_err *err) WB_MUST_CHECK;
+
 /* Checks w->r and fills everything up to the quarantine's path. */
 int wb_work_prepare(struct wb_work *w, struct wb_err *err) WB_MUST_CHECK;
 void wb_work_release(struct wb_work *w);
