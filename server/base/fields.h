@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "server/base/problems.h"
+#include "server/base/units.h"
 
 enum wb_field_type {
     WB_F_TEXT,     /* char *  ; any scalar text; a JSON number is refused (versions!) */
@@ -40,6 +41,25 @@ struct wb_field {
  * out are owned by it (an earlier value is freed). */
 int wb_fields_read(const struct wb_node *map, const char *what, const struct wb_field *table,
                    size_t nrows, void *out, struct wb_problems *p);
+
+/*
+ * JSON Schemas (2020-12) of what a table takes (fields_schema.c). They accept both spellings: the
+ * text of YAML, where every scalar is a string, and the numbers and booleans of JSON. What a schema
+ * cannot express (bounds of a number with a unit, rules over several keys) is left to the reader.
+ * All results are owned by the caller; arguments of type wb_json are taken.
+ */
+wb_json *wb_schema_map(const struct wb_field *table, size_t nrows); /* NODE rows take anything */
+/* Replaces what a map's schema says of a key; its description stays. A key that the table does not
+ * have is a bug. */
+void wb_schema_set(wb_json *map, const char *key, wb_json *schema);
+wb_json *wb_schema_list(wb_json *item, int64_t min, int64_t max);
+wb_json *wb_schema_words(const char *const *words); /* NULL-ended */
+wb_json *wb_schema_pattern(const char *pattern);    /* of a string */
+wb_json *wb_schema_any_key(wb_json *value);         /* a map of any keys */
+wb_json *wb_schema_either(wb_json *a, wb_json *b);
+wb_json *wb_schema_scalar(void); /* text, number or boolean */
+/* A text that a parser of units takes; numbers, too, except for durations and rates. */
+wb_json *wb_schema_unit(enum wb_unit_kind kind, double min, double max);
 
 /* True for [a-z0-9][a-z0-9._-]{0,62}. */
 bool wb_is_name(const char *s);

@@ -245,6 +245,62 @@ int wb_parse_percent(const char *s, double lo, double hi, double *out, struct wb
     return 0;
 }
 
+/* ---- as regular expressions ---- */
+
+#define DIGITS "[0-9]+(_[0-9]+)*"
+#define DECIMAL DIGITS "([.][0-9]{1,9})?"
+#define REAL "[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?"
+
+/* "(k|M|G)", with a question mark where a number without unit is taken. */
+static void add_units(const struct unit *units, struct wb_buf *out)
+{
+    bool bare = false, first = true;
+
+    wb_buf_addc(out, '(');
+    for (; units->name != NULL; units++) {
+        if (units->name[0] == '\0') {
+            bare = true;
+            continue;
+        }
+        wb_buf_addf(out, "%s%s", first ? "" : "|", units->name);
+        first = false;
+    }
+    wb_buf_adds(out, bare ? ")?" : ")");
+}
+
+void wb_unit_pattern(enum wb_unit_kind kind, struct wb_buf *out)
+{
+    wb_buf_addc(out, '^');
+    switch (kind) {
+    case WB_UNIT_INT:
+        wb_buf_adds(out, "-?" DIGITS);
+        add_units(multiples, out);
+        break;
+    case WB_UNIT_REAL:
+        wb_buf_adds(out, REAL);
+        break;
+    case WB_UNIT_BYTES:
+        wb_buf_adds(out, DECIMAL);
+        add_units(byte_units, out);
+        break;
+    case WB_UNIT_DURATION:
+        wb_buf_adds(out, DECIMAL);
+        add_units(time_units, out);
+        break;
+    case WB_UNIT_RATE:
+        wb_buf_adds(out, DECIMAL);
+        add_units(multiples, out);
+        wb_buf_adds(out, "(/s| per " DECIMAL);
+        add_units(time_units, out);
+        wb_buf_adds(out, ")?");
+        break;
+    case WB_UNIT_PERCENT:
+        wb_buf_adds(out, REAL "%?");
+        break;
+    }
+    wb_buf_addc(out, '$');
+}
+
 /* ---- CPU lists ---- */
 
 static const char *scan_cpu(const char *s, int *out)

@@ -31,6 +31,17 @@ int wb_parse_rate(const char *s, double *out, struct wb_err *err) WB_MUST_CHECK;
 int wb_parse_percent(const char *s, double lo, double hi, double *out,
                      struct wb_err *err) WB_MUST_CHECK;
 
+/* Appends the regular expression of the texts that the parser of a kind takes, bounds apart. */
+enum wb_unit_kind {
+    WB_UNIT_INT,
+    WB_UNIT_REAL,
+    WB_UNIT_BYTES,
+    WB_UNIT_DURATION,
+    WB_UNIT_RATE,
+    WB_UNIT_PERCENT
+};
+void wb_unit_pattern(enum wb_unit_kind kind, struct wb_buf *out);
+
 /* CPU and memory-node lists as the kernel writes them: "0-2,5". At most 1024. *set is a new array
  * of `*n` ascending numbers, owned by the caller. An empty text gives n = 0. */
 int wb_parse_cpulist(const char *s, int **set, int *n, struct wb_err *err) WB_MUST_CHECK;

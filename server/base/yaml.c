@@ -37,6 +37,20 @@ static int event_line(const yaml_event_t *e)
     return (int)e->start_mark.line + 1;
 }
 
+/* The byte at a mark, whose line and column count characters from 0; 0 outside. */
+static char char_at(const char *text, size_t n, const yaml_mark_t *mark)
+{
+    size_t i = 0;
+
+    for (size_t line = 0; i < n && line < mark->line; i++)
+        line += text[i] == '\n';
+    for (size_t column = 0; i < n && text[i] != '\n'; i++) {
+        if (((unsigned char)text[i] & 0xc0) != 0x80 && column++ == mark->column)
+            return text[i];
+    }
+    return 0;
+}
+
 /* Parser errors carry a mark, reader errors (encoding, control characters) an offset. */
 static int fail_parser(struct builder *b, const yaml_parser_t *y, const char *text, size_t n,
                        struct wb_err *err)
@@ -52,6 +66,16 @@ static int fail_parser(struct builder *b, const yaml_parser_t *y, const char *te
     b->line = line;
     if (y->error == YAML_READER_ERROR)
         return wb_fail(err, WB_INVALID, "line %d: not plain UTF-8 text: %s", line, what);
+    if (char_at(text, n, &y->problem_mark) == '\t')
+        return wb_fail(err, WB_INVALID,
+                       "line %d, column %d: a tab; YAML is indented with blanks only", line,
+                       (int)y->problem_mark.column + 1);
+    if (y->context && strstr(y->context, "block"))
+        return wb_fail(err, WB_INVALID,
+                       "line %d, column %d: %s %s that begins in line %d: is it indented like the "
+                       "lines above, is a ':', a '-' or the end of a quote missing there?",
+                       line, (int)y->problem_mark.column + 1, what, y->context,
+                       (int)y->context_mark.line + 1);
     return wb_fail(err, WB_INVALID, "line %d, column %d: %s%s%s", line,
                    (int)y->problem_mark.column + 1, what, y->context ? " " : "",
                    y->context ? y->context : "");

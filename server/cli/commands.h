@@ -4,9 +4,26 @@
 
 #include "server/cli/cli.h"
 
-extern const struct wb_command wb_cmd_run, wb_cmd_resume, wb_cmd_cancel, wb_cmd_validate,
-    wb_cmd_plan, wb_cmd_clean, wb_cmd_list, wb_cmd_show, wb_cmd_logs, wb_cmd_compare, wb_cmd_verify,
-    wb_cmd_stats, wb_cmd_scaling, wb_cmd_value, wb_cmd_trend, wb_cmd_gate, wb_cmd_explain,
-    wb_cmd_artifacts, wb_cmd_man, wb_cmd_completion;
+extern const struct wb_command wb_cmd_run;
+extern const struct wb_command wb_cmd_resume;
+extern const struct wb_command wb_cmd_cancel;
+extern const struct wb_command wb_cmd_validate;
+extern const struct wb_command wb_cmd_plan;
+extern const struct wb_command wb_cmd_clean;
+extern const struct wb_command wb_cmd_list;
+extern const struct wb_command wb_cmd_show;
+extern const struct wb_command wb_cmd_logs;
+extern const struct wb_command wb_cmd_compare;
+extern const struct wb_command wb_cmd_trend;
+extern const struct wb_command wb_cmd_scaling;
+extern const struct wb_command wb_cmd_value;
+extern const struct wb_command wb_cmd_gate;
+extern const struct wb_command wb_cmd_explain;
+extern const struct wb_command wb_cmd_verify;
+extern const struct wb_command wb_cmd_stats;
+extern const struct wb_command wb_cmd_artifacts;
+extern const struct wb_command wb_cmd_schema;
+extern const struct wb_command wb_cmd_completion;
+extern const struct wb_command wb_cmd_man;
 
 #endif

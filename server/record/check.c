@@ -6,6 +6,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/digest.h"
+#include "server/base/fields.h"
 #include "server/base/file.h"
 #include "server/collect/collect.h"
 #include "server/record/annotate.h"
@@ -214,6 +215,33 @@ static void check_summary(struct check *c, const wb_json *summary)
         add(c, "summary.json", "schema", "started_at: %s", err.root);
     else if (*started && strcmp(day, c->date) != 0)
         add(c, "summary.json", "schema", "it started on %s but stands under %s", day, c->date);
+}
+
+wb_json *wb_summary_schema(void)
+{
+    static const char *const types[] = {[WB_JSON_INT] = "integer",
+                                        [WB_JSON_STRING] = "string",
+                                        [WB_JSON_ARRAY] = "array",
+                                        [WB_JSON_OBJECT] = "object"};
+    wb_json *map = wb_json_object(), *rows = wb_json_object(), *required = wb_json_array();
+    wb_json *schema = wb_json_object();
+
+    wb_json_set_int(schema, "const", WB_SCHEMA);
+    wb_json_set(rows, "schema", schema);
+    wb_json_push(required, wb_json_str("schema"));
+    for (size_t i = 0; i < WB_LEN(summary_rules); i++) {
+        const struct rule *r = &summary_rules[i];
+        wb_json *row = r->words ? wb_schema_words(r->words) : wb_json_object();
+
+        wb_json_set_str(row, "type", types[r->type]);
+        wb_json_set(rows, r->key, row);
+        if (!r->optional)
+            wb_json_push(required, wb_json_str(r->key));
+    }
+    wb_json_set_str(map, "type", "object");
+    wb_json_set(map, "properties", rows);
+    wb_json_set(map, "required", required);
+    return map;
 }
 
 /* ---- digests ---- */

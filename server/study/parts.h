@@ -143,4 +143,20 @@ void wb_series_key(const struct wb_study *s, const struct wb_host_facts *host,
 /* Workload as JSON, as it is in series keys; owned by the caller. */
 wb_json *wb_workload_json(const struct wb_setup *s);
 
+/* schemas ---------------------------------------------------------------------------------- */
+
+/* JSON Schemas of the parts of a study, each beside the table it is made from; owned by the caller.
+ * What is one of a kind in several places is given as a reference: "#/$defs/tool", "#/$defs/words".
+ */
+wb_json *wb_setup_schema(void); /* an object with the setup's keys as properties */
+wb_json *wb_workload_schema(void);
+wb_json *wb_phase_schema(void);
+wb_json *wb_tool_schema(void);
+wb_json *wb_factors_schema(void);
+wb_json *wb_exclude_schema(void);
+wb_json *wb_validity_schema(void);
+wb_json *wb_contrasts_schema(void);
+/* {"$ref": "#/$defs/NAME"} */
+wb_json *wb_schema_ref(const char *name);
+
 #endif

@@ -281,6 +281,12 @@ static void check_placeholders(const struct wb_node *at, const struct wb_strv *t
                            texts->v[i], list);
                 break;
             }
+            if (s > texts->v[i] && s[-1] == '$') {
+                wb_problem(p, at, "bad-value",
+                           "'%.100s' has a $ before %s: no shell reads it, write %s alone",
+                           texts->v[i], *k, *k);
+                break;
+            }
             s += strlen(*k);
         }
     }
@@ -317,18 +323,23 @@ static void read_start(struct wb_recipe *r, const struct wb_node *n, struct wb_p
     }
 }
 
-static void read_limits(struct wb_recipe *r, const struct wb_node *n, struct wb_problems *p)
+static void limit_fields(struct wb_field rows[WB_STEP_COUNT])
 {
-    struct wb_field rows[WB_STEP_COUNT] = {{0}};
-
-    for (int s = 0; s < WB_STEP_COUNT; s++) {
-        r->step_limit_ns[s] = steps[s].limit_ns;
+    for (int s = 0; s < WB_STEP_COUNT; s++)
         rows[s] = (struct wb_field){.key = steps[s].name,
                                     .type = WB_F_DURATION,
                                     .offset = (size_t)s * sizeof(int64_t),
                                     .min = (double)(100 * WB_MS),
                                     .max = (double)(86400 * WB_SEC)};
-    }
+}
+
+static void read_limits(struct wb_recipe *r, const struct wb_node *n, struct wb_problems *p)
+{
+    struct wb_field rows[WB_STEP_COUNT];
+
+    limit_fields(rows);
+    for (int s = 0; s < WB_STEP_COUNT; s++)
+        r->step_limit_ns[s] = steps[s].limit_ns;
     if (n)
         (void)wb_fields_read(n, "steps", rows, WB_STEP_COUNT, r->step_limit_ns, p);
 }
@@ -383,7 +394,7 @@ struct wb_recipe *wb_recipe_read(const char *dir, struct wb_problems *p)
     struct wb_recipe *r = NULL;
     struct wb_node *tree = NULL;
     const char *file = p->file;
-    size_t n = 0, before = p->n + p->dropped;
+    size_t n = 0, from = p->n, before = p->n + p->dropped;
 
     p->file = path;
     if (!real || wb_file_read(path, WB_NODE_TEXT_MAX, &text, &n, &err) < 0)
@@ -398,6 +409,7 @@ struct wb_recipe *wb_recipe_read(const char *dir, struct wb_problems *p)
     }
     wb_node_free(tree);
     p->file = file;
+    wb_problems_sort(p, from);
     if (p->n + p->dropped > before) {
         wb_recipe_free(r);
         return NULL;
@@ -470,4 +482,35 @@ void wb_recipe_free(struct wb_recipe *r)
     wb_strv_release(&r->allowed_differences);
     wb_strv_release(&r->files);
     free(r);
+}
+
+static wb_json *texts_schema(void)
+{
+    return wb_schema_list(wb_schema_pattern(""), 1, LIST_MAX);
+}
+
+wb_json *wb_recipe_schema(void)
+{
+    wb_json *map = wb_schema_map(top_fields, WB_LEN(top_fields));
+    wb_json *version = wb_schema_map(version_fields, WB_LEN(version_fields));
+    wb_json *param = wb_schema_map(param_fields, WB_LEN(param_fields));
+    wb_json *start = wb_schema_map(start_fields, WB_LEN(start_fields));
+    struct wb_field limits[WB_STEP_COUNT];
+
+    limit_fields(limits);
+    wb_schema_set(version, "packages", texts_schema());
+    wb_schema_set(version, "digest", wb_schema_pattern("^[0-9a-f]{64}$"));
+    wb_json_push(wb_json_get(param, "required"), wb_json_str("default"));
+    wb_schema_set(param, "words", texts_schema());
+    wb_schema_set(start, "argv", texts_schema());
+    wb_schema_set(start, "env", texts_schema());
+    wb_schema_set(map, "versions", wb_schema_list(version, 1, LIST_MAX));
+    wb_schema_set(map, "parameters", wb_schema_list(param, 1, LIST_MAX));
+    wb_schema_set(map, "start", start);
+    wb_schema_set(map, "topologies", texts_schema());
+    wb_schema_set(map, "steps", wb_schema_map(limits, WB_STEP_COUNT));
+    wb_schema_set(map, "metrics",
+                  wb_schema_list(wb_schema_map(metric_fields, WB_LEN(metric_fields)), 1, LIST_MAX));
+    wb_schema_set(map, "allowed_differences", texts_schema());
+    return map;
 }

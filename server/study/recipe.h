@@ -101,5 +101,8 @@ char *wb_param_show(const struct wb_param *p, const char *canonical);
 /* Names of the versions, for messages; caller frees. */
 char *wb_recipe_version_list(const struct wb_recipe *r);
 void wb_recipe_free(struct wb_recipe *r);
+/* JSON Schema (2020-12) of recipe.yaml, made from the tables that check it; owned by the caller. It
+ * has no "$schema" and no title. */
+wb_json *wb_recipe_schema(void);
 
 #endif

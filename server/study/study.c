@@ -99,20 +99,21 @@ static void unknown_recipe(const struct wb_node *n, const char *name, const char
     wb_strv_release(&all);
 }
 
+static const struct wb_field recipe_fields[] = {
+    {"name", WB_F_NAME, true, 0, 0, 0, NULL, "the name of a recipe"},
+    {"version", WB_F_TEXT, true, sizeof(char *), 0, 0, NULL, "one of its versions"},
+};
+
 static void read_recipe(struct wb_study *s, const struct wb_node *n,
                         const struct wb_study_options *o, struct wb_problems *p)
 {
-    static const struct wb_field rows[] = {
-        {"name", WB_F_NAME, true, 0, 0, 0, NULL, "the name of a recipe"},
-        {"version", WB_F_TEXT, true, sizeof(char *), 0, 0, NULL, "one of its versions"},
-    };
     struct {
         char *name, *version;
     } raw = {0};
 
     if (!n)
         return;
-    (void)wb_fields_read(n, "recipe", rows, WB_LEN(rows), &raw, p);
+    (void)wb_fields_read(n, "recipe", recipe_fields, WB_LEN(recipe_fields), &raw, p);
     if (raw.name) {
         WB_AUTO_FREE char *dir = wb_strf("%s/%s", o->recipes_dir, raw.name);
         WB_AUTO_FREE char *path = wb_strf("%s/recipe.yaml", dir);
@@ -136,21 +137,21 @@ static void read_recipe(struct wb_study *s, const struct wb_node *n,
     free(raw.version);
 }
 
+static const struct wb_field host_fields[] = {
+    {"pool", WB_F_NAME, false, offsetof(struct wb_study, pool), 0, 0, NULL, "local"},
+    {"database", WB_F_INT, false, offsetof(struct wb_study, database_hosts), 1, 1000, NULL, "1"},
+    {"load", WB_F_INT, false, offsetof(struct wb_study, load_hosts), 1, 1000, NULL, "1"},
+};
+static const char *const pools[] = {"local", NULL};
+
 static void read_hosts(struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
 {
-    static const struct wb_field rows[] = {
-        {"pool", WB_F_NAME, false, offsetof(struct wb_study, pool), 0, 0, NULL, "local"},
-        {"database", WB_F_INT, false, offsetof(struct wb_study, database_hosts), 1, 1000, NULL,
-         "1"},
-        {"load", WB_F_INT, false, offsetof(struct wb_study, load_hosts), 1, 1000, NULL, "1"},
-    };
-    static const char *const pools[] = {"local", NULL};
 
     s->pool = wb_strdup("local");
     s->database_hosts = s->load_hosts = 1;
     if (!n)
         return;
-    (void)wb_fields_read(n, "hosts", rows, WB_LEN(rows), s, p);
+    (void)wb_fields_read(n, "hosts", host_fields, WB_LEN(host_fields), s, p);
     (void)wb_word_now(wb_node_get(n, "pool"), "pool", s->pool, pools, NULL, p);
     if (s->database_hosts != 1)
         wb_problem(p, wb_node_get(n, "database"), "unsupported",
@@ -208,12 +209,13 @@ static void read_rounds(struct wb_study *s, const struct wb_node *n, struct wb_p
         wb_problem(p, n, "bad-value", "rounds: %s", err.root);
 }
 
+static const char *const placements[] = {"same-host", "shared", NULL};
+
 static void read_placement(struct wb_study *s, const struct wb_node *n, const char *text,
                            struct wb_problems *p)
 {
-    static const char *const now[] = {"same-host", "shared", NULL};
     static const char *const later[] = {"separate", NULL};
-    int w = text ? wb_word_now(n, "placement", text, now, later, p) : 0;
+    int w = text ? wb_word_now(n, "placement", text, placements, later, p) : 0;
 
     s->placement = w == 1 ? WB_PLACEMENT_SHARED : WB_PLACEMENT_SAME_HOST;
 }
@@ -355,4 +357,49 @@ void wb_study_free(struct wb_study *s)
     wb_recipe_free(s->recipe);
     wb_json_free(s->resolved);
     free(s);
+}
+
+/* ---- as a schema ---- */
+
+wb_json *wb_schema_ref(const char *name)
+{
+    WB_AUTO_FREE char *path = wb_strf("#/$defs/%s", name);
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "$ref", path);
+    return o;
+}
+
+/* A text, or a list of them. */
+static wb_json *words_schema(void)
+{
+    wb_json *text = wb_schema_pattern("");
+
+    return wb_schema_either(text, wb_schema_list(wb_json_ref(text), 0, 1000));
+}
+
+wb_json *wb_study_schema(void)
+{
+    wb_json *map = wb_schema_map(fields, WB_LEN(fields)), *defs = wb_json_object();
+    WB_AUTO_JSON wb_json *setup = wb_setup_schema();
+    wb_json *hosts = wb_schema_map(host_fields, WB_LEN(host_fields));
+    const wb_json *rows = wb_json_get(setup, "properties");
+
+    for (void *it = wb_json_first(rows); it; it = wb_json_next(rows, it))
+        wb_schema_set(map, wb_json_iter_key(it), wb_json_copy(wb_json_iter_value(it)));
+    wb_json_push(wb_json_get(map, "required"), wb_json_str("workload"));
+    wb_schema_set(map, "recipe", wb_schema_map(recipe_fields, WB_LEN(recipe_fields)));
+    wb_schema_set(hosts, "pool", wb_schema_words(pools));
+    wb_schema_set(map, "hosts", hosts);
+    wb_schema_set(map, "placement", wb_schema_words(placements));
+    wb_schema_set(map, "factors", wb_factors_schema());
+    wb_schema_set(map, "exclude", wb_exclude_schema());
+    wb_schema_set(map, "rounds", wb_schema_unit(WB_UNIT_INT, 1, WB_ROUNDS_MAX));
+    wb_schema_set(map, "contrasts", wb_contrasts_schema());
+    wb_schema_set(map, "validity", wb_validity_schema());
+    wb_schema_set(map, "profiles", wb_schema_any_key(wb_schema_any_key(wb_json_object())));
+    wb_json_set(defs, "tool", wb_tool_schema());
+    wb_json_set(defs, "words", words_schema());
+    wb_json_set(map, "$defs", defs);
+    return map;
 }

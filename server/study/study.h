@@ -135,6 +135,9 @@ struct wb_study *wb_study_read_file(const char *path, const struct wb_study_opti
 struct wb_study *wb_study_check(struct wb_node *tree, const char *file,
                                 const struct wb_study_options *o, struct wb_problems *p);
 void wb_study_free(struct wb_study *s);
+/* JSON Schema (2020-12) of a study, made from the tables that check it; owned by the caller. It has
+ * no "$schema" and no title. */
+wb_json *wb_study_schema(void);
 
 /* What all arms have in common of their setups: names and kinds of phases. */
 const struct wb_setup *wb_study_setup(const struct wb_study *s);

@@ -495,3 +495,12 @@ const struct wb_setup *wb_study_setup(const struct wb_study *s)
 {
     return &s->combinations[0].setup;
 }
+
+wb_json *wb_exclude_schema(void)
+{
+    wb_json *row = wb_schema_any_key(
+        wb_schema_either(wb_schema_scalar(), wb_schema_list(wb_schema_scalar(), 0, LEVELS)));
+
+    wb_json_set_int(row, "minProperties", 1);
+    return wb_schema_list(row, 1, EXCLUDE_MAX);
+}

@@ -345,3 +345,63 @@ void wb_factors_forget_nodes(struct wb_study *s)
         s->factors[i].nodes = NULL;
     }
 }
+
+/* ---- as a schema ---- */
+
+/* One value or a list of them. */
+static wb_json *values_schema(wb_json *value)
+{
+    return wb_schema_either(value, wb_schema_list(wb_json_ref(value), 1, LEVELS_MAX));
+}
+
+static wb_json *form_schema(void)
+{
+    struct wb_buf b = WB_BUF_INIT(1024);
+    wb_json *schema;
+
+    for (size_t i = 0; wb_forms[i]; i++)
+        wb_buf_addf(&b, "%s%s", i ? "|" : "^(", wb_forms[i]->name);
+    wb_buf_adds(&b, ") x[0-9]+$");
+    schema = wb_schema_pattern(wb_buf_str(&b));
+    wb_buf_release(&b);
+    return values_schema(schema);
+}
+
+static wb_json *level_schema(const char *name)
+{
+    static const char *const none[] = {"none", NULL};
+
+    if (strcmp(name, "form") == 0)
+        return form_schema();
+    if (strcmp(name, "cpu_quota") == 0)
+        return values_schema(wb_schema_either(wb_schema_words(none),
+                                              wb_schema_unit(WB_UNIT_REAL, QUOTA_MIN, QUOTA_MAX)));
+    return values_schema(
+        wb_schema_either(wb_schema_scalar(), wb_schema_any_key(wb_schema_scalar())));
+}
+
+wb_json *wb_factors_schema(void)
+{
+    wb_json *map = wb_json_object(), *rows = wb_json_object(), *patterns = wb_json_object();
+    wb_json *zip = wb_json_object(), *group = wb_json_object();
+
+    for (size_t i = 0; i < WB_LEN(names); i++)
+        if (!is_setting(names[i].name))
+            wb_json_set(rows, names[i].name, level_schema(names[i].name));
+    wb_json_set(patterns, "^setting[.].", values_schema(wb_schema_scalar()));
+    wb_json_set(patterns, "^workload[.].", level_schema(""));
+    wb_json_set_str(group, "type", "object");
+    wb_json_set(group, "properties", wb_json_copy(rows));
+    wb_json_set(group, "patternProperties", wb_json_copy(patterns));
+    wb_json_set_bool(group, "additionalProperties", false);
+    wb_json_set_int(group, "minProperties", 2);
+    wb_json_set_str(zip, "type", "array");
+    wb_json_set(zip, "items", group);
+    wb_json_set_int(zip, "minItems", 1);
+    wb_json_set(rows, "zip", zip);
+    wb_json_set_str(map, "type", "object");
+    wb_json_set(map, "properties", rows);
+    wb_json_set(map, "patternProperties", patterns);
+    wb_json_set_bool(map, "additionalProperties", false);
+    return map;
+}

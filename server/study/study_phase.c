@@ -51,9 +51,10 @@ static const char *const orders[] = {"sequential", NULL};
 static const char *const orders_later[] = {"random", NULL};
 static const char *const arrival_laws[] = {"poisson", "constant", NULL};
 
+static const char *const mixed[] = {"get", "set", NULL};
+
 static void read_mix(struct wb_phase *ph, const struct wb_node *mix, struct wb_problems *p)
 {
-    static const char *const mixed[] = {"get", "set", NULL};
     double sum = 0, get = 0;
     bool bad = false;
 
@@ -318,4 +319,35 @@ void wb_study_phase(struct wb_setup *s, const struct wb_node *n, struct wb_probl
     free(raw.order);
     free(raw.keys);
     free(raw.arrivals);
+}
+
+wb_json *wb_phase_schema(void)
+{
+    wb_json *map = wb_schema_map(phase_fields, WB_LEN(phase_fields));
+    wb_json *mix = wb_json_object(), *shares = wb_json_object();
+    static const char *const words[] = {"max", NULL};
+    wb_json *rate = wb_schema_either(wb_schema_unit(WB_UNIT_RATE, 0, 0),
+                                     wb_schema_pattern("^[0-9.]+%? of calibrated$"));
+    struct wb_buf laws = WB_BUF_INIT(1024);
+
+    for (const char *const *k = wb_key_law_names(); *k; k++)
+        wb_buf_addf(&laws, "%s%s", laws.len ? "|" : "^(", *k);
+    wb_buf_adds(&laws, ")(:.+)?$");
+    for (const char *const *m = mixed; *m; m++)
+        wb_json_set(shares, *m, wb_schema_unit(WB_UNIT_PERCENT, 0, 100));
+    wb_json_set_str(mix, "type", "object");
+    wb_json_set(mix, "properties", shares);
+    wb_json_set_bool(mix, "additionalProperties", false);
+    wb_schema_set(map, "op", wb_schema_words(ops));
+    wb_schema_set(map, "order", wb_schema_words(orders));
+    wb_schema_set(map, "keys", wb_schema_pattern(wb_buf_str(&laws)));
+    wb_schema_set(map, "arrivals", wb_schema_words(arrival_laws));
+    wb_schema_set(map, "mix", mix);
+    wb_schema_set(map, "rate",
+                  wb_schema_either(wb_schema_either(wb_schema_words(words), wb_json_ref(rate)),
+                                   wb_schema_list(rate, 1, 1000)));
+    wb_schema_set(map, "tool",
+                  wb_schema_either(wb_schema_pattern("^[a-z0-9]"), wb_schema_ref("tool")));
+    wb_buf_release(&laws);
+    return map;
 }

@@ -80,23 +80,28 @@ int wb_validity_limits_read(const wb_json *j, struct wb_validity_limits *out, st
     return 0;
 }
 
+/* The fields of a limit; returns how many there are. */
+static size_t limit_fields(const struct limit_row *row, struct wb_field fields[2])
+{
+    fields[0] = (struct wb_field){.key = "noisy",
+                                  .type = row->cores ? WB_F_REAL : WB_F_PERCENT,
+                                  .offset = row->noisy_at,
+                                  .max = row->max};
+    fields[1] = fields[0];
+    fields[1].key = row->worse;
+    fields[1].offset = row->worse_at;
+    return row->worse ? 2 : 1;
+}
+
 static void read_limit(struct wb_validity_limits *v, const struct limit_row *row,
                        const struct wb_node *n, struct wb_problems *p)
 {
-    const struct wb_field fields[] = {
-        {.key = "noisy",
-         .type = row->cores ? WB_F_REAL : WB_F_PERCENT,
-         .offset = row->noisy_at,
-         .max = row->max},
-        {.key = row->worse,
-         .type = row->cores ? WB_F_REAL : WB_F_PERCENT,
-         .offset = row->worse_at,
-         .max = row->max},
-    };
+    struct wb_field fields[2];
+    size_t nfields = limit_fields(row, fields);
     const double *noisy = (const double *)((const char *)v + row->noisy_at);
     const double *worse = (const double *)((const char *)v + row->worse_at);
 
-    if (wb_fields_read(n, row->key, fields, row->worse ? 2 : 1, v, p) > 0 || !row->worse)
+    if (wb_fields_read(n, row->key, fields, nfields, v, p) > 0 || !row->worse)
         return;
     if (*noisy > *worse)
         wb_problem(p, n, "contradiction", "%s: noisy (%g) lies above %s (%g)", row->key, *noisy,
@@ -122,9 +127,10 @@ static void read_limits(struct wb_study *s, const struct wb_node *limits, struct
     }
 }
 
+static const char *const accept_words[] = {"valid", "noisy", NULL};
+
 static void read_accept(struct wb_study *s, const struct wb_node *accept, struct wb_problems *p)
 {
-    static const char *const words[] = {"valid", "noisy", NULL};
     bool seen[2] = {false, false};
 
     if (accept->kind != WB_NODE_LIST) {
@@ -133,7 +139,7 @@ static void read_accept(struct wb_study *s, const struct wb_node *accept, struct
     }
     for (size_t i = 0; i < accept->n; i++) {
         const struct wb_node *n = accept->items[i];
-        int w = wb_word_now(n, "accept", n->text ? n->text : "", words, NULL, p);
+        int w = wb_word_now(n, "accept", n->text ? n->text : "", accept_words, NULL, p);
 
         if (w < 0)
             return;
@@ -144,19 +150,20 @@ static void read_accept(struct wb_study *s, const struct wb_node *accept, struct
     s->accept_noisy = seen[1];
 }
 
+static const struct wb_field validity_fields[] = {
+    {"accept", WB_F_NODE, false, 0, 0, 0, NULL, "which validity counts"},
+    {"limits", WB_F_NODE, false, sizeof(void *), 0, 0, NULL, "limits of evidence"},
+};
+
 void wb_study_validity(struct wb_study *s, const struct wb_node *validity, struct wb_problems *p)
 {
-    static const struct wb_field fields[] = {
-        {"accept", WB_F_NODE, false, 0, 0, 0, NULL, "which validity counts"},
-        {"limits", WB_F_NODE, false, sizeof(void *), 0, 0, NULL, "limits of evidence"},
-    };
     struct {
         const struct wb_node *accept, *limits;
     } raw = {0};
 
     if (!validity)
         return;
-    (void)wb_fields_read(validity, "validity", fields, WB_LEN(fields), &raw, p);
+    (void)wb_fields_read(validity, "validity", validity_fields, WB_LEN(validity_fields), &raw, p);
     if (raw.accept)
         read_accept(s, raw.accept, p);
     if (raw.limits)
@@ -270,4 +277,30 @@ void wb_study_contrast_names(const struct wb_study *s, const struct wb_node *con
             check_arms(s, contrasts->items[i], &s->contrasts[i], arms, narms, p);
     }
     wb_arms_free(arms, narms);
+}
+
+wb_json *wb_validity_schema(void)
+{
+    wb_json *map = wb_schema_map(validity_fields, WB_LEN(validity_fields));
+    wb_json *limits = wb_json_object(), *rows = wb_json_object();
+
+    for (size_t i = 0; i < WB_LEN(limit_rows); i++) {
+        struct wb_field fields[2];
+        size_t n = limit_fields(&limit_rows[i], fields);
+
+        wb_json_set(rows, limit_rows[i].key, wb_schema_map(fields, n));
+    }
+    wb_json_set_str(limits, "type", "object");
+    wb_json_set(limits, "properties", rows);
+    wb_json_set_bool(limits, "additionalProperties", false);
+    wb_schema_set(map, "accept",
+                  wb_schema_list(wb_schema_words(accept_words), 1, WB_LEN(accept_words) - 1));
+    wb_schema_set(map, "limits", limits);
+    return map;
+}
+
+wb_json *wb_contrasts_schema(void)
+{
+    return wb_schema_list(wb_schema_map(contrast_fields, WB_LEN(contrast_fields)), 1,
+                          CONTRASTS_MAX);
 }

@@ -47,15 +47,16 @@ bool wb_setup_key(const char *key)
     return false;
 }
 
+static const char *const topologies[] = {"single", "sharded", "cluster", NULL};
+
 /* The word must be of the language; which of its words a recipe offers is the recipe's. */
 static void read_topology(struct wb_setup *s, const struct wb_node *n, const char *text,
                           const struct wb_recipe *recipe, struct wb_problems *p)
 {
-    static const char *const now[] = {"single", "sharded", "cluster", NULL};
     static const char *const later[] = {"replicated", NULL};
 
     s->topology = wb_strdup(text ? text : "single");
-    if (!text || wb_word_now(n, "topology", text, now, later, p) < 0 || !recipe)
+    if (!text || wb_word_now(n, "topology", text, topologies, later, p) < 0 || !recipe)
         return;
     for (size_t i = 0; i < recipe->topologies.n; i++) {
         if (strcmp(recipe->topologies.v[i], text) == 0)
@@ -130,4 +131,15 @@ void wb_setup_release(struct wb_setup *s)
     free(s->phases);
     free(s->topology);
     *s = (struct wb_setup){0};
+}
+
+wb_json *wb_setup_schema(void)
+{
+    wb_json *map = wb_schema_map(fields, WB_LEN(fields));
+
+    wb_schema_set(map, "topology", wb_schema_words(topologies));
+    wb_schema_set(map, "network", wb_schema_words(wb_network_names));
+    wb_schema_set(map, "tools", wb_schema_any_key(wb_schema_ref("tool")));
+    wb_schema_set(map, "workload", wb_workload_schema());
+    return map;
 }

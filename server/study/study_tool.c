@@ -287,3 +287,20 @@ void wb_study_phase_tool(struct wb_setup *s, const struct wb_node *n, const stru
     if (ph->tool)
         check_told(ph, n, p);
 }
+
+wb_json *wb_tool_schema(void)
+{
+    wb_json *map = wb_schema_map(tool_fields, WB_LEN(tool_fields));
+    wb_json *version = wb_schema_map(version_fields, WB_LEN(version_fields));
+    wb_json *parse = wb_schema_map(parse_fields, WB_LEN(parse_fields));
+    wb_json *rule = wb_schema_map(rule_fields, WB_LEN(rule_fields));
+
+    wb_schema_set(rule, "names", wb_schema_ref("words"));
+    wb_schema_set(version, "command", wb_schema_ref("words"));
+    wb_schema_set(parse, "rules", wb_schema_list(rule, 0, RULES_MAX));
+    wb_schema_set(map, "command", wb_schema_ref("words"));
+    wb_schema_set(map, "env", wb_schema_ref("words"));
+    wb_schema_set(map, "version", version);
+    wb_schema_set(map, "parse", parse);
+    return map;
+}

@@ -165,3 +165,14 @@ void wb_study_workload(struct wb_setup *s, const struct wb_node *workload, struc
     check_key(s, wb_node_get(raw.data, "key"), p);
     free(data.size);
 }
+
+wb_json *wb_workload_schema(void)
+{
+    wb_json *map = wb_schema_map(workload_fields, WB_LEN(workload_fields));
+    wb_json *data = wb_schema_map(data_fields, WB_LEN(data_fields));
+
+    wb_schema_set(data, "value", wb_schema_map(value_fields, WB_LEN(value_fields)));
+    wb_schema_set(map, "data", data);
+    wb_schema_set(map, "phases", wb_schema_list(wb_phase_schema(), 1, PHASES_MAX));
+    return map;
+}

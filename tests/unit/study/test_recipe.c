@@ -12,7 +12,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
-#include "server/study/recipe.h"
+#include "server/study/study.h"
 
 static const char good[] =
     "name: toy\n"
@@ -253,6 +253,80 @@ static void test_allowed_differences(void **state)
     (void)state;
 }
 
+#define BROKEN "tests/data/broken-recipes/"
+
+/* Each file stands for recipe.yaml of the toy recipe; its lines "#! TEXT" are the problems it must
+ * give, in their order. */
+static void check_broken_file(const struct folder *f, const char *path)
+{
+    struct wb_buf want = WB_BUF_INIT(1 << 20), got = WB_BUF_INIT(1 << 20);
+    struct wb_problems p = {0};
+    struct wb_err err = WB_ERR_INIT;
+    WB_AUTO_FREE char *text = NULL;
+    size_t n = 0;
+
+    assert_int_equal(wb_file_read(path, 1 << 20, &text, &n, &err), 0);
+    put(f, "recipe.yaml", text, 0644);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        if (strncmp(line, "#! ", 3) == 0)
+            wb_buf_add(&want, line + 3, strcspn(line, "\n") - 2);
+        if (!strchr(line, '\n'))
+            fail_msg("%s: no line break at its end", path);
+    }
+    assert_null(wb_recipe_read(f->dir, &p));
+    for (size_t i = 0; i < p.n; i++) {
+        if (p.v[i].line > 0)
+            wb_buf_addf(&got, "%d: ", p.v[i].line);
+        wb_buf_addf(&got, "%s%s%s\n", p.v[i].pointer, *p.v[i].pointer ? ": " : "", p.v[i].message);
+    }
+    if (want.len == 0 || strcmp(wb_buf_str(&got), wb_buf_str(&want)) != 0)
+        fail_msg("%s gave\n%swanted\n%s", path, wb_buf_str(&got), wb_buf_str(&want));
+    wb_problems_release(&p);
+    wb_buf_release(&want);
+    wb_buf_release(&got);
+}
+
+static void test_broken_files(void **state)
+{
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_strv names = {0};
+    struct folder f;
+
+    make(&f);
+    assert_int_equal(wb_list_dir(BROKEN, &names, &err), 0);
+    assert_true(names.n >= 18);
+    for (size_t i = 0; i < names.n; i++) {
+        WB_AUTO_FREE char *path = wb_strf(BROKEN "%s", names.v[i]);
+
+        check_broken_file(&f, path);
+    }
+    wb_strv_release(&names);
+    drop(&f);
+}
+
+/* Case 026 over JSON: a version that is a number is refused, never shortened. */
+static void test_version_as_number(void **state)
+{
+    static const char text[] = "{\"study\":\"s\",\"recipe\":{\"name\":\"toy\",\"version\":3.10}}";
+    const struct wb_study_options o = {.recipes_dir = "tests/data/recipes"};
+    struct wb_problems p = {0};
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_node *tree = NULL;
+    WB_AUTO_JSON wb_json *j = NULL;
+    bool found = false;
+
+    assert_int_equal(wb_json_parse(text, strlen(text), &j, &err), 0);
+    assert_int_equal(wb_node_from_json(j, &tree, &err), 0);
+    assert_null(wb_study_check(tree, NULL, &o, &p));
+    for (size_t i = 0; i < p.n; i++)
+        found |= !strcmp(p.v[i].pointer, "/recipe/version") &&
+                 !strcmp(p.v[i].message,
+                         "version is a number, which loses digits (3.10 becomes 3.1): write the "
+                         "version as a string, in quotes");
+    assert_true(found);
+    wb_problems_release(&p);
+}
+
 static void expect_one(const struct folder *f, const char *code, const char *message)
 {
     struct wb_problems p = {0};
@@ -406,6 +480,8 @@ int main(void)
         cmocka_unit_test(test_digests),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_allowed_differences),
+        cmocka_unit_test(test_broken_files),
+        cmocka_unit_test(test_version_as_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
