@@ -230,7 +230,8 @@ static int help_all(const struct wb_cli *cli)
                     "'weighbridge COMMAND --help' says more; 'weighbridge help exit-codes', 'help "
                     "environment' and 'help references' tell what holds for all. Begin with",
                     cli->width);
-    wb_buf_adds(&b, "  weighbridge run recipes/redis/studies/forms.yaml --profile small\n");
+    wb_buf_adds(&b, "  weighbridge doctor\n"
+                    "  weighbridge run recipes/redis/studies/forms.yaml --profile small\n");
     wb_cli_print(&b);
     return WB_EXIT_OK;
 }

@@ -1,63 +1,57 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/base/problems.h"
 #include "server/base/table.h"
 #include "server/cli/commands.h"
+#include "server/cli/filters.h"
 #include "server/cli/history.h"
 #include "server/cli/records.h"
-
-#define SHOWN_RUNS 50 /* in a table, unless --limit says otherwise */
+#include "server/record/annotate.h"
 
 struct options {
-    const char *campaign, *arm, *outcome, *from;
+    struct wb_cli_filters filters; /* first: WB_FILTER_OPTS */
+    const char *sort, *from;
     int64_t limit;
 };
 static const struct wb_opt opts[] = {
-    {"campaign", 'c', WB_OPT_TEXT, offsetof(struct options, campaign), "ID", 0, 0,
-     "only runs of this campaign"},
-    {"arm", 'a', WB_OPT_TEXT, offsetof(struct options, arm), "LABEL", 0, 0,
-     "only runs of this arm"},
-    {"outcome", 'o', WB_OPT_TEXT, offsetof(struct options, outcome), "WORD", 0, 0,
-     "only runs with this outcome"},
-    {"limit", 'n', WB_OPT_INT, offsetof(struct options, limit), "N", 1, 1000000,
-     "at most N (a table shows 50 runs)"},
-    {"from", 0, WB_OPT_TEXT, offsetof(struct options, from), "ID", 0, 0,
-     "begin at this one: what 'next' of --json gave"},
+    WB_FILTER_OPTS,
+    {"sort", 's', WB_OPT_TEXT, offsetof(struct options, sort), "[-]KEY", 0, 0,
+     "runs by started, throughput or p99; with a minus the greatest first (-started)"},
+    {"limit", 'n', WB_OPT_INT, offsetof(struct options, limit), "N", 1, WB_PAGE_MAX,
+     "at most N (50; --ndjson gives all)"},
+    {"from", 0, WB_OPT_TEXT, offsetof(struct options, from), "CURSOR", 0, 0,
+     "go on where a list ended: what it called 'next'"},
     {0},
 };
 
-/* Keeps what begins at `from` and at most limit (0: all) of it; *next is the id of the first one
- * that was cut, or NULL; borrowed from items. */
-static int cut(const wb_json *items, const struct options *o, int64_t limit, wb_json **out,
-               const char **next, struct wb_err *err)
+enum what { RUNS, CAMPAIGNS, SERIES, FINDINGS, ANNOTATIONS };
+static const char *const whats[] = {"runs", "campaigns", "series", "findings", "annotations", NULL};
+
+static int read_sort(const char *text, struct wb_query *q, struct wb_err *err)
 {
-    wb_json *kept = wb_json_array();
-    bool on = !o->from;
+    static const char *const keys[] = {"started", "throughput", "p99", NULL};
+    bool falling = *text == '-';
+    WB_AUTO_FREE char *hint = NULL;
 
-    *next = NULL;
-    for (size_t i = 0; i < wb_json_len(items); i++) {
-        const wb_json *item = wb_json_at(items, i);
-        const char *id = wb_json_str_or(item, "id", "");
-
-        on |= o->from && !strcmp(id, o->from);
-        if (!on)
+    for (int i = 0; keys[i]; i++) {
+        if (strcmp(keys[i], text + falling) != 0)
             continue;
-        if (limit && wb_json_len(kept) == (size_t)limit) {
-            *next = id;
-            break;
-        }
-        wb_json_push(kept, wb_json_ref(item));
+        q->order = (enum wb_order)i;
+        q->ascending = !falling;
+        return 0;
     }
-    if (!on) {
-        wb_json_free(kept);
-        return wb_fail(err, WB_NOT_FOUND, "the list has no '%s' to begin at", o->from);
-    }
-    *out = kept;
-    return 0;
+    hint = wb_did_you_mean(text + falling, keys);
+    return wb_fail(err, WB_INVALID,
+                   "--sort: '%s' is no key%s; allowed: started, throughput, p99, with a minus the "
+                   "greatest first",
+                   text, hint);
 }
 
-static void print_campaigns(const wb_json *list, int width, struct wb_buf *out)
+/* ---- tables ---- */
+
+static void print_campaigns(const struct wb_cli *cli, const wb_json *list, struct wb_buf *out)
 {
     struct wb_table *t = wb_table_new();
 
@@ -83,105 +77,202 @@ static void print_campaigns(const wb_json *list, int width, struct wb_buf *out)
         wb_table_cell(t, "%s", wb_buf_str(&when));
         wb_buf_release(&when);
     }
-    wb_table_print(t, width, out);
+    wb_table_print(t, cli->width, out);
     wb_table_free(t);
 }
 
-static void print_text(const struct wb_cli *cli, const wb_json *items, bool campaigns,
+static void print_series(const struct wb_cli *cli, const wb_json *list, struct wb_buf *out)
+{
+    struct wb_table *t = wb_table_new();
+    bool changed = false;
+
+    wb_table_column(t, "series", WB_RIGHT);
+    wb_table_column(t, "study", WB_LEFT);
+    wb_table_column(t, "arm", WB_LEFT);
+    wb_table_column(t, "recipe", WB_LEFT);
+    wb_table_column(t, "nights", WB_RIGHT);
+    wb_table_column(t, "runs", WB_RIGHT);
+    wb_table_column(t, "newest (UTC)", WB_RIGHT);
+    for (size_t i = 0; i < wb_json_len(list); i++) {
+        const wb_json *s = wb_json_at(list, i);
+        bool other = wb_json_bool_or(s, "digest_changed", false);
+        struct wb_buf when = WB_BUF_INIT(64);
+
+        changed |= other;
+        wb_cli_when(wb_json_str_or(s, "last_at", ""), &when);
+        wb_table_row(t);
+        wb_table_cell(t, "%.16s", wb_json_str_or(s, "id", ""));
+        wb_table_cell(t, "%s", wb_json_str_or(s, "study", "-"));
+        wb_table_cell(t, "%s", wb_json_str_or(s, "arm", "-"));
+        wb_table_cell(t, "%s %s%s", wb_json_str_or(s, "recipe", "-"),
+                      wb_json_str_or(s, "version", ""), other ? "*" : "");
+        wb_table_tint(t, other ? WB_CAUTION : WB_PLAIN);
+        wb_table_cell(t, "%lld", (long long)wb_json_int_or(s, "campaigns", 0));
+        wb_table_cell(t, "%lld", (long long)wb_json_int_or(s, "runs", 0));
+        wb_table_cell(t, "%s", wb_buf_str(&when));
+        wb_buf_release(&when);
+    }
+    wb_table_color(t, cli->color);
+    wb_table_print(t, cli->width, out);
+    if (changed)
+        wb_buf_adds(out, "* this version stood there with more than one digest\n");
+    wb_table_free(t);
+}
+
+static void print_annotations(const struct wb_cli *cli, const wb_json *list, struct wb_buf *out)
+{
+    struct wb_table *t = wb_table_new();
+
+    wb_table_column(t, "annotation", WB_RIGHT);
+    wb_table_column(t, "type", WB_LEFT);
+    wb_table_column(t, "of", WB_LEFT);
+    wb_table_column(t, "who", WB_LEFT);
+    wb_table_column(t, "text", WB_LEFT);
+    for (size_t i = 0; i < wb_json_len(list); i++) {
+        const wb_json *a = wb_json_at(list, i);
+
+        wb_table_row(t);
+        wb_table_cell(t, "%s", wb_json_str_or(a, "annotation", "?"));
+        wb_table_cell(t, "%s%s", wb_json_str_or(a, "type", "?"),
+                      wb_json_get(a, "withdrawn_by") ? " (withdrawn)" : "");
+        wb_table_cell(t, "%s", wb_json_str_or(a, "id", "?"));
+        wb_table_cell(t, "%s", wb_json_str_or(a, "who", "?"));
+        wb_table_cell(t, "%s", wb_json_str_or(a, "text", ""));
+    }
+    wb_table_print(t, cli->width, out);
+    wb_table_free(t);
+}
+
+static void print_text(const struct wb_cli *cli, enum what what, const wb_json *items,
                        const char *next)
 {
+    static const char *const hints[] = {[RUNS] = "'weighbridge show RUN' tells all of one",
+                                        [CAMPAIGNS] = "'weighbridge show CAMPAIGN' lists its runs",
+                                        [SERIES] =
+                                            "'weighbridge trend SERIES' shows the history of one",
+                                        [ANNOTATIONS] = "'weighbridge annotate ann_... withdraw' "
+                                                        "takes one back"};
     struct wb_buf out = WB_BUF_INIT(64u << 20);
 
     if (wb_json_len(items) == 0)
-        (void)fprintf(stderr, "no %s\n", campaigns ? "campaigns" : "runs");
-    else if (campaigns)
-        print_campaigns(items, cli->width, &out);
+        (void)fprintf(stderr, "no %s\n", whats[what]);
+    else if (what == CAMPAIGNS)
+        print_campaigns(cli, items, &out);
+    else if (what == SERIES)
+        print_series(cli, items, &out);
+    else if (what == ANNOTATIONS)
+        print_annotations(cli, items, &out);
     else
-        wb_cli_run_table(items, cli->width, &out);
+        wb_cli_run_table(cli, items, &out);
     wb_cli_print(&out);
     if (next)
         (void)fprintf(stderr, "there are more: --limit N shows N, --from %s goes on\n", next);
-    else if (wb_json_len(items) && !campaigns)
-        (void)fprintf(stderr, "'weighbridge show RUN' tells all of one\n");
     else if (wb_json_len(items))
-        (void)fprintf(stderr, "'weighbridge show CAMPAIGN' lists its runs\n");
+        (void)fprintf(stderr, "%s\n", hints[what]);
 }
 
-static int fetch(struct wb_store *s, const struct options *o, bool campaigns, wb_json **items,
-                 struct wb_err *err)
-{
-    struct wb_list_filter f = {.arm = o->arm, .outcome = o->outcome};
-    struct wb_cli_id id = {0};
-    wb_json *runs = NULL;
-    int rc = 0;
+/* ---- */
 
-    if (o->campaign)
-        rc = wb_cli_find(s, o->campaign, &id, err);
-    if (rc == 0 && id.run)
-        rc = wb_fail(err, WB_INVALID, "'%s' is a run, not a campaign", o->campaign);
-    f.campaign = id.campaign;
-    if (rc == 0)
-        rc = wb_store_list(s, &f, &runs, err);
-    wb_cli_id_release(&id);
-    if (rc < 0)
-        return rc;
-    *items = campaigns ? wb_cli_campaigns(runs) : wb_json_ref(runs);
-    wb_json_free(runs);
-    return 0;
+static int page(struct wb_store *s, enum what what, const struct wb_query *q, wb_json **items,
+                char **next, struct wb_err *err)
+{
+    switch (what) {
+    case CAMPAIGNS:
+        return wb_store_campaigns(s, q, items, next, err);
+    case SERIES:
+        return wb_store_series(s, q, items, next, err);
+    case ANNOTATIONS:
+        *next = NULL;
+        return wb_store_annotations(s, NULL, false, items, err);
+    default:
+        return wb_store_runs(s, q, items, next, err);
+    }
+}
+
+static void answer(const struct wb_cli *cli, enum what what, wb_json *items, const char *next)
+{
+    wb_json *doc;
+
+    if (!cli->json) {
+        print_text(cli, what, items, next);
+        wb_json_free(items);
+        return;
+    }
+    doc = wb_json_object();
+    wb_json_set(doc, "items", items);
+    wb_json_set_str(doc, "next", next);
+    wb_cli_answer(cli, doc, "items");
+}
+
+/* One page, or with --ndjson and without --limit all of them. */
+static int pages(const struct wb_cli *cli, struct wb_store *s, enum what what,
+                 const struct options *o, struct wb_err *err)
+{
+    bool all = cli->ndjson && !o->limit;
+    struct wb_cli_question ask = {0};
+    WB_AUTO_FREE char *cursor = wb_strdup(o->from);
+    int rc = wb_cli_question_make(s, &o->filters, &ask, err);
+
+    if (rc == 0 && o->sort)
+        rc = read_sort(o->sort, &ask.q, err);
+    if (rc == 0 && o->sort && what != RUNS && ask.q.order != WB_BY_STARTED)
+        rc = wb_fail(err, WB_INVALID, "--sort: only runs can be sorted by a figure");
+    ask.q.limit = all ? WB_PAGE_MAX : (size_t)o->limit;
+    do {
+        WB_AUTO_FREE char *next = NULL;
+        wb_json *items = NULL;
+
+        ask.q.cursor = cursor;
+        if (rc == 0)
+            rc = page(s, what, &ask.q, &items, &next, err);
+        if (rc < 0)
+            break;
+        answer(cli, what, items, next);
+        free(cursor);
+        cursor = WB_STEAL(next);
+    } while (all && cursor);
+    wb_cli_question_release(&ask);
+    return rc;
 }
 
 static int list(const struct wb_cli *cli, const void *options, int argc, char **argv)
 {
-    static const char *const what[] = {"runs", "campaigns", "series", "findings", NULL};
     const struct options *o = options;
-    bool campaigns = argc > 0 && !strcmp(argv[0], what[1]);
-    int64_t limit = o->limit || cli->json || campaigns ? o->limit : SHOWN_RUNS;
     struct wb_err err = WB_ERR_INIT;
     struct wb_store *s = NULL;
-    WB_AUTO_JSON wb_json *items = NULL;
-    WB_AUTO_JSON wb_json *kept = NULL;
-    const char *next = NULL;
-    int rc;
+    int what = RUNS, rc;
 
-    if (argc > 0 && (!strcmp(argv[0], what[2]) || !strcmp(argv[0], what[3])))
-        return wb_cli_list_history(cli, argv[0], o->limit);
-    if (argc > 0 && !campaigns && strcmp(argv[0], what[0]) != 0) {
-        WB_AUTO_FREE char *hint = wb_did_you_mean(argv[0], what);
+    while (argc && whats[what] && strcmp(whats[what], argv[0]) != 0)
+        what++;
+    if (!whats[what]) {
+        WB_AUTO_FREE char *hint = wb_did_you_mean(argv[0], whats);
+        WB_AUTO_FREE char *words = wb_word_list(whats);
 
-        (void)wb_fail(&err, WB_INVALID,
-                      "cannot list '%s'%s; allowed: runs, campaigns, series, findings", argv[0],
-                      hint);
+        (void)wb_fail(&err, WB_INVALID, "cannot list '%s'%s; allowed: %s", argv[0], hint, words);
         return wb_cli_fail(cli, &err);
     }
+    if (what == FINDINGS)
+        return wb_cli_list_history(cli, argv[0], o->limit);
     rc = wb_cli_open_store(cli, &s, &err);
     if (rc == 0)
-        rc = fetch(s, o, campaigns, &items, &err);
+        rc = pages(cli, s, (enum what)what, o, &err);
     wb_store_close(s);
-    if (rc == 0)
-        rc = cut(items, o, limit, &kept, &next, &err);
-    if (rc < 0)
-        return wb_cli_fail(cli, &err);
-    if (cli->json) {
-        wb_json *doc = wb_json_object();
-
-        wb_json_set(doc, "items", wb_json_ref(kept));
-        wb_json_set_str(doc, "next", next);
-        wb_cli_answer(cli, doc, "items");
-    } else {
-        print_text(cli, kept, campaigns, next);
-    }
-    return WB_EXIT_OK;
+    return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
 }
 
 const struct wb_command wb_cmd_list = {
     .name = "list",
-    .args = "[runs|campaigns|series|findings]",
-    .summary = "list runs, campaigns, series or findings, newest first",
+    .args = "[runs|campaigns|series|findings|annotations]",
+    .summary = "list runs, campaigns, series, findings or annotations",
     .help =
-        "Ids are shortened so far that they can still be told apart; every command takes the\n"
-        "beginning of an id. 'ops' is the throughput of the first closed-loop phase, 'p99' is of\n"
-        "the first open-loop one. Series are histories of one arm; findings are where they\n"
-        "changed their level, the worst first.\n",
+        "Newest first. Ids are shortened so far that they can still be told apart; every command\n"
+        "takes the beginning of an id. 'ops' is the throughput of the first closed-loop phase,\n"
+        "'p99' is of the first open-loop one. Filters hold together; for campaigns and series\n"
+        "they mean those that have such a run. Series are histories of one arm; findings are\n"
+        "where they changed their level, the worst first.\n",
+    .examples = "  weighbridge list --outcome sut-error --since 7d\n"
+                "  weighbridge list --arm 'docker x1' --sort -throughput -n 10\n"
+                "  weighbridge list campaigns --json\n",
     .opts = opts,
     .opts_size = sizeof(struct options),
     .max_args = 1,

@@ -67,6 +67,22 @@ int wb_places_find(const struct wb_cli *cli, struct wb_places *out, struct wb_er
     return rc;
 }
 
+int wb_places_look(const struct wb_cli *cli, struct wb_places *out, struct wb_err *err)
+{
+    int rc = wb_path_absolute(cli->store_path, &out->store, err);
+
+    out->state = wb_strdup(cli->state_dir);
+    if (rc == 0)
+        rc = find_socket(&out->docker_socket, err);
+    if (rc == 0 &&
+        (find_load(&out->load_program, NULL) < 0 || access(out->load_program, X_OK) < 0)) {
+        free(out->load_program);
+        out->load_program = NULL;
+    }
+    out->store_flag = "";
+    return rc;
+}
+
 void wb_places_release(struct wb_places *p)
 {
     free(p->store);

@@ -19,6 +19,10 @@ struct wb_places {
  * wb-load. */
 int wb_places_find(const struct wb_cli *cli, struct wb_places *out,
                    struct wb_err *err) WB_MUST_CHECK;
+/* The same without making or wanting anything: the state folder may be absent, load_program NULL.
+ */
+int wb_places_look(const struct wb_cli *cli, struct wb_places *out,
+                   struct wb_err *err) WB_MUST_CHECK;
 void wb_places_release(struct wb_places *p);
 
 #endif

@@ -153,7 +153,21 @@ static void metric_cell(struct wb_table *t, const wb_json *metric)
     wb_buf_release(&b);
 }
 
-void wb_cli_run_table(const wb_json *runs, int width, struct wb_buf *out)
+static enum wb_tint outcome_tint(const char *word)
+{
+    return !strcmp(word, "ok") || !strcmp(word, "-") ? WB_PLAIN
+           : !strcmp(word, "target-missed")          ? WB_CAUTION
+                                                     : WB_BAD;
+}
+
+static enum wb_tint validity_tint(const char *word)
+{
+    return !strcmp(word, "valid") || !strcmp(word, "-") ? WB_PLAIN
+           : !strcmp(word, "noisy")                     ? WB_CAUTION
+                                                        : WB_BAD;
+}
+
+void wb_cli_run_table(const struct wb_cli *cli, const wb_json *runs, struct wb_buf *out)
 {
     struct wb_table *t = wb_table_new();
     int shown = shown_length(runs);
@@ -177,14 +191,17 @@ void wb_cli_run_table(const wb_json *runs, int width, struct wb_buf *out)
         wb_table_cell(t, "%s", wb_json_str_or(r, "arm", damaged ? "(damaged)" : "?"));
         wb_table_cell(t, damaged ? "-" : "%lld", (long long)wb_json_int_or(r, "round", 0));
         wb_table_cell(t, "%s", wb_json_str_or(r, "outcome", "-"));
+        wb_table_tint(t, outcome_tint(wb_json_str_or(r, "outcome", "-")));
         wb_table_cell(t, "%s", wb_json_str_or(r, "validity", "-"));
+        wb_table_tint(t, validity_tint(wb_json_str_or(r, "validity", "-")));
         metric_cell(t, headline(r, "throughput"));
         metric_cell(t, headline(r, "p99"));
         wb_cli_when(wb_json_str_or(r, "started_at", ""), &when);
         wb_table_cell(t, "%s", wb_buf_str(&when));
         wb_buf_release(&when);
     }
-    wb_table_print(t, width, out);
+    wb_table_color(t, cli->color);
+    wb_table_print(t, cli->width, out);
     wb_table_free(t);
 }
 

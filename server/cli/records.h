@@ -22,8 +22,8 @@ int wb_cli_find(struct wb_store *s, const char *text, struct wb_cli_id *out,
                 struct wb_err *err) WB_MUST_CHECK;
 void wb_cli_id_release(struct wb_cli_id *id);
 
-/* Runs (summaries) as a table for people, `width` columns wide. */
-void wb_cli_run_table(const wb_json *runs, int width, struct wb_buf *out);
+/* Runs (summaries) as a table for people. */
+void wb_cli_run_table(const struct wb_cli *cli, const wb_json *runs, struct wb_buf *out);
 /* One object per campaign of the runs, in their order: {id, study, runs, ok, rounds, arms:
  * [label], started_at, ended_at}. Owned. */
 wb_json *wb_cli_campaigns(const wb_json *runs);

@@ -6,6 +6,7 @@
 #include "server/base/units.h"
 #include "server/cli/commands.h"
 #include "server/cli/records.h"
+#include "server/record/annotate.h"
 
 #define OUT_MAX (64u << 20)
 
@@ -33,6 +34,31 @@ static void add_words(struct wb_buf *out, const wb_json *list, const char *betwe
         wb_buf_addf(out, "%s%s", i ? between : "",
                     wb_json_string(wb_json_at(list, i)) ? wb_json_string(wb_json_at(list, i))
                                                         : "?");
+}
+
+/* What people said about it: who, when, what. */
+static void print_annotations(const wb_json *list, struct wb_buf *out)
+{
+    for (size_t i = 0; i < wb_json_len(list); i++) {
+        const wb_json *a = wb_json_at(list, i);
+        struct wb_buf b = WB_BUF_INIT(65536);
+
+        wb_buf_addf(&b, "%s by %s, %.10s%s%s (%s)", wb_json_str_or(a, "type", "?"),
+                    wb_json_str_or(a, "who", "?"), wb_json_str_or(a, "made_at", ""),
+                    *wb_json_str_or(a, "text", "") ? ": " : "", wb_json_str_or(a, "text", ""),
+                    wb_json_str_or(a, "annotation", "?"));
+        head_built(out, "annotated", &b);
+    }
+}
+
+static int read_annotations(struct wb_store *s, const char *id, wb_json *into, struct wb_err *err)
+{
+    wb_json *list = NULL;
+    int rc = wb_store_annotations(s, id, true, &list, err);
+
+    if (rc == 0)
+        wb_json_set(into, "annotations", list);
+    return rc;
 }
 
 /* ---- one run ---- */
@@ -233,6 +259,8 @@ static int read_run(struct wb_store *s, const char *id, wb_json **out, struct wb
         rc = wb_store_read(s, id, "environment", &environment, err);
     if (rc == 0)
         rc = wb_store_where(s, id, &place, err);
+    if (rc == 0)
+        rc = read_annotations(s, id, summary, err);
     if (rc == 0) {
         record = wb_json_object();
         wb_json_set_str(record, "commit", place.commit);
@@ -267,6 +295,7 @@ static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id
     print_identity(run, &out);
     print_judgement(run, &out);
     print_where(run, &out);
+    print_annotations(wb_json_get(run, "annotations"), &out);
     print_phases(run, cli->width, &out);
     print_evidence(run, cli->width, &out);
     wb_buf_addc(&out, '\n');
@@ -279,7 +308,7 @@ static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id
 
 /* ---- a campaign ---- */
 
-static void print_campaign(const wb_json *c, int width, struct wb_buf *out)
+static void print_campaign(const struct wb_cli *cli, const wb_json *c, struct wb_buf *out)
 {
     const wb_json *runs = wb_json_get(c, "items");
     const char *id = wb_json_str_or(c, "id", "?");
@@ -294,7 +323,8 @@ static void print_campaign(const wb_json *c, int width, struct wb_buf *out)
     wb_buf_addf(out, "%-10s  %lld in %lld rounds, %lld ok\n\n", "runs",
                 (long long)wb_json_int_or(c, "runs", 0), (long long)wb_json_int_or(c, "rounds", 0),
                 (long long)wb_json_int_or(c, "ok", 0));
-    wb_cli_run_table(runs, width, out);
+    wb_cli_run_table(cli, runs, out);
+    print_annotations(wb_json_get(c, "annotations"), out);
     wb_buf_addf(out,
                 "\nNext:  weighbridge compare %s\n"
                 "       weighbridge show RUN\n"
@@ -316,11 +346,16 @@ static int show_campaign(const struct wb_cli *cli, struct wb_store *s, const cha
     all = wb_cli_campaigns(runs);
     c = wb_json_ref(wb_json_at(all, 0));
     wb_json_set(c, "items", runs);
+    rc = read_annotations(s, id, c, err);
+    if (rc < 0) {
+        wb_json_free(c);
+        return rc;
+    }
     if (cli->json) {
         wb_cli_answer(cli, c, NULL);
         return 0;
     }
-    print_campaign(c, cli->width, &out);
+    print_campaign(cli, c, &out);
     wb_cli_print(&out);
     wb_json_free(c);
     return 0;

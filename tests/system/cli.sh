@@ -84,13 +84,13 @@ exits "completion of another shell" 2 "$wb" completion bsh
 
 # ---- without a store ----
 for c in "list" "list campaigns" "list series" "list findings" "show x" "logs x" "compare x" "trend x" \
-    "scaling x" "gate x" "verify" "resume cmp_X" "cancel cmp_X" "clean"; do
+    "scaling x" "gate x" "verify" "export" "annotate x note y" "resume cmp_X" "cancel cmp_X" "clean"; do
     # shellcheck disable=SC2086 # words
     exits "no store: $c" 21 "$wb" $c
     is "no store: $c: one sentence that says what to do" 1 "$(grep -c 'WB_STORE names another' "$tmp/err")"
 done
 for c in "help" "version" "man" "completion bash" "validate recipes/redis/studies/forms.yaml" \
-    "plan recipes/redis/studies/aa.yaml" "stats topics" "artifacts list redis"; do
+    "plan recipes/redis/studies/aa.yaml" "stats topics" "artifacts list redis" "schema study"; do
     # shellcheck disable=SC2086
     exits "needs no store: $c" 0 "$wb" $c
 done
@@ -115,6 +115,70 @@ for c in "list" "list campaigns" "list series" "show cmp_A" "show 01JX8AB003" "v
     fits "80 columns: $c" <(cat "$tmp/out" "$tmp/err") 80
     is "no colour in a pipe: $c" "" "$(grep -a $'\033' "$tmp/out" "$tmp/err")"
 done
+# list: filters, orders, pages
+"$wb" list --sort started --limit 1 --json >"$tmp/out"
+is "list --sort: the oldest first" run_01JX8AB000CDEFGHJKMNPQRST "$(json items.0.id <"$tmp/out")"
+"$wb" list --since 2026-11-30T15:42:00Z --json >"$tmp/out"
+is "list --since" 9 "$(json items.n <"$tmp/out")"
+exits "list with a word that is none" 2 "$wb" list --validity vlid
+has "list with a word that is none: did you mean" "$tmp/err" "did you mean 'valid'"
+exits "list by another key" 2 "$wb" list --sort p98
+has "list by another key: did you mean" "$tmp/err" "did you mean 'p99'"
+exits "list with a cursor of another question" 2 "$wb" list --from nonsense
+seen=0 next=''
+while "$wb" list --limit 7 ${next:+--from "$next"} --json >"$tmp/page"; do
+    seen=$((seen + $(json items.n <"$tmp/page")))
+    next=$(json next <"$tmp/page")
+    [ "$next" = null ] && break
+done
+is "all pages together have all runs" 20 "$seen"
+
+# annotate
+exits "annotate" 0 "$wb" annotate 01JX8AB003 exclude 'a backup ran' --who ada
+exits "annotate with another word" 2 "$wb" annotate 01JX8AB003 exclud why
+has "annotate with another word: did you mean" "$tmp/err" "did you mean 'exclude'"
+exits "annotate without a reason" 2 "$wb" annotate 01JX8AB003 exclude
+exits "annotate a run that is not there" 21 "$wb" annotate run_9 exclude why
+"$wb" show 01JX8AB003 >"$tmp/out"
+has "show tells who said what" "$tmp/out" "excluded by ada"
+"$wb" list annotations --json >"$tmp/out"
+id=$(json items.0.annotation <"$tmp/out")
+exits "annotate: taken back" 0 "$wb" annotate "$id" withdraw
+is "show does not tell it any more" 0 "$("$wb" show 01JX8AB003 | grep -c excluded)"
+
+# export
+exits "export runs" 0 "$wb" export runs -O "$tmp/runs.csv"
+is "export runs: a head and twenty rows" 21 "$(wc -l <"$tmp/runs.csv")"
+"$wb" export >"$tmp/out"
+is "export: the same on standard output" "" "$(cmp "$tmp/runs.csv" "$tmp/out")"
+cat >"$tmp/read.py" <<'PY'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1], newline="")))
+print(len(rows), rows[3]["arm"], float(rows[3]["throughput"]), rows[3]["factor.form"])
+PY
+is "export: a CSV reader reads it" "20 docker x1 21543.5 docker x1" "$(python3 "$tmp/read.py" "$tmp/runs.csv")"
+exits "export metrics" 0 "$wb" export metrics --campaign cmp_A --arm 'native x1' --format ndjson
+is "export metrics: each line a document" "70 21543.5" \
+    "$(perl -MJSON::PP -ne '$d = decode_json($_); $n++; $v = $d->{value} if $d->{metric} eq "max.throughput"; END {print "$n $v"}' <"$tmp/out")"
+exits "export of something else" 2 "$wb" export run
+exits "export into a folder that is not there" 21 "$wb" export -O "$tmp/no/where.csv"
+"$wb" export >/dev/full 2>"$tmp/err"
+is "export: a full disk is not success" 13 $?
+
+# doctor: what it says depends on the host; that it says it, does not.
+"$wb" doctor --json >"$tmp/out"
+rc=$?
+is "doctor: exit code and verdict are one" "$([ $rc -eq 17 ] && echo bad || echo fit)" \
+    "$([ "$(json fit <"$tmp/out")" = true ] && echo fit || echo bad)"
+for c in cores memory cgroups rights "clock source" "time of day" steal "other work" engine disk "host lock" quarantine; do
+    is "doctor looks at: $c" 1 "$(grep -cF "\"check\": \"$c\"" "$tmp/out")"
+done
+WB_STATE=/dev/full/x "$wb" doctor >"$tmp/out" 2>&1
+fits "doctor: 80 columns" "$tmp/out" 80
+WB_LOAD=/nowhere "$wb" doctor --json >"$tmp/out"
+is "doctor: no load program makes the host unfit" 17 $?
+has "doctor: and says what to do" "$tmp/out" "WB_LOAD"
+
 COLUMNS=40 "$wb" list --limit 2 >"$tmp/out" 2>"$tmp/err"
 fits "40 columns: list" "$tmp/out" 40
 has "40 columns: list: nothing is lost" "$tmp/out" "docker x1"
