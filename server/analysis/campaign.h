@@ -34,7 +34,8 @@ struct wb_counted {
     int *by_slot; /* nslots * narms: index of the used run, or -1 */
 };
 
-/* WB_INVALID when the plan has no arms with labels, or summaries is no list. */
+/* A summary with "excluded" (see remarks.h) does not count. WB_INVALID when the plan has no arms
+ * with labels, or summaries is no list. */
 int wb_count_runs(const wb_json *plan, const wb_json *summaries, struct wb_counted *out,
                   struct wb_err *err) WB_MUST_CHECK;
 void wb_counted_release(struct wb_counted *c);

@@ -87,10 +87,13 @@ static char *why_not(const struct wb_counted *c, const struct wb_counted_run *r,
 {
     const char *damaged = wb_json_str_or(r->summary, "damaged", NULL);
     const char *outcome = wb_json_str_or(r->summary, "outcome", "unknown");
+    const char *excluded = wb_json_str_or(r->summary, "excluded", NULL);
     const char *validity = wb_json_str_or(r->summary, "validity", "unverified");
 
     if (damaged != NULL)
         return wb_strf("its record is damaged: %s", damaged);
+    if (excluded != NULL)
+        return wb_strdup(excluded);
     if (r->arm < 0)
         return wb_strf("its arm is not in the plan");
     if (r->slot < 0)

@@ -152,6 +152,20 @@ static void set_q(const struct search *s)
     }
 }
 
+/* A finding is accepted as a whole by its own id, whatever series its changes are in. */
+static void accept(const struct search *s)
+{
+    for (size_t i = 0; i < wb_json_len(s->q->annotations); i++) {
+        const wb_json *a = wb_json_at(s->q->annotations, i);
+        if (strcmp(wb_json_str_or(a, "type", ""), "accepted") != 0)
+            continue;
+        for (size_t f = 0; f < wb_json_len(s->findings); f++)
+            if (strcmp(wb_json_str_or(wb_json_at(s->findings, f), "id", ""),
+                       wb_json_str_or(a, "id", "-")) == 0)
+                wb_json_set_str(wb_json_at(s->findings, f), "state", "accepted");
+    }
+}
+
 /* ---- order ---- */
 
 /* Open regressions first, then other open ones, then accepted ones; the larger change first. */
@@ -213,6 +227,7 @@ int wb_findings(const wb_json *summaries, const struct wb_trend_question *q, wb_
         rc = wb_fail(err, WB_LIMIT, "more than %d findings", FINDINGS_MAX);
     if (rc == 0) {
         set_q(&s);
+        accept(&s);
         *out = sorted(findings);
     }
     free(s.p);

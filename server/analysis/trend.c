@@ -8,6 +8,7 @@
 #include "server/analysis/changes.h"
 #include "server/analysis/input.h"
 #include "server/analysis/interval.h"
+#include "server/analysis/remarks.h"
 #include "server/base/mem.h"
 
 #define CANDIDATES_SHOWN 5
@@ -211,10 +212,29 @@ static int make_points(const wb_json *runs, const char *metric, const struct wb_
 
 /* ---- the question to stats changes ---- */
 
-/* The night of a campaign, or of one of its runs; -1 when there is none. */
-static int64_t night_of(const wb_json *points, const wb_json *runs, const char *id)
+/* The first night from a time on; -1 when there is none. */
+static int64_t night_from(const wb_json *points, const char *at)
 {
-    const char *campaign = id;
+    for (size_t i = 0; i < wb_json_len(points); i++)
+        if (strcmp(wb_json_str_or(wb_json_at(points, i), "at", ""), at) >= 0)
+            return (int64_t)i;
+    return -1;
+}
+
+/* The night of a campaign, of one of its runs, of a change with this id, or after a change of the
+ * host; -1 when there is none. */
+static int64_t night_of(const wb_json *points, const wb_json *runs, const wb_json *annotation,
+                        const wb_json *changes)
+{
+    const char *id = wb_json_str_or(annotation, "id", ""), *campaign = id;
+    bool environment = strcmp(wb_json_str_or(annotation, "type", ""), "environment") == 0;
+
+    for (size_t i = 0; i < wb_json_len(changes); i++)
+        if (!environment && strcmp(wb_json_str_or(wb_json_at(changes, i), "id", ""), id) == 0)
+            return wb_json_int_or(wb_json_at(changes, i), "index", -1);
+    for (size_t i = 0; environment && i < wb_json_len(runs); i++)
+        if (wb_remark_is_of_host(annotation, wb_json_at(runs, i)))
+            return night_from(points, wb_json_str_or(annotation, "at", ""));
 
     for (size_t i = 0; i < wb_json_len(runs); i++)
         if (strcmp(wb_json_str_or(wb_json_at(runs, i), "id", ""), id) == 0)
@@ -225,15 +245,22 @@ static int64_t night_of(const wb_json *points, const wb_json *runs, const char *
     return -1;
 }
 
+static bool is_mark(const char *type)
+{
+    return strcmp(type, "accepted") == 0 || strcmp(type, "excluded") == 0 ||
+           strcmp(type, "environment") == 0;
+}
+
 /* Annotations of this series' nights by index; a run alone is excluded where its night is made. */
-static wb_json *marks_of(const wb_json *points, const wb_json *runs, const wb_json *annotations)
+static wb_json *marks_of(const wb_json *points, const wb_json *runs, const wb_json *annotations,
+                         const wb_json *changes)
 {
     wb_json *marks = wb_json_array();
 
     for (size_t i = 0; i < wb_json_len(annotations); i++) {
         const wb_json *a = wb_json_at(annotations, i);
         const char *id = wb_json_str_or(a, "id", ""), *type = wb_json_str_or(a, "type", "");
-        int64_t night = night_of(points, runs, id);
+        int64_t night = is_mark(type) ? night_of(points, runs, a, changes) : -1;
         wb_json *m;
         if (night < 0 || (strcmp(type, "excluded") == 0 && strncmp(id, "run_", 4) == 0))
             continue;
@@ -245,8 +272,8 @@ static wb_json *marks_of(const wb_json *points, const wb_json *runs, const wb_js
     return marks;
 }
 
-static wb_json *document_of(const wb_json *points, const wb_json *runs, const char *key,
-                            const char *metric, const struct wb_trend_question *q)
+static wb_json *document_of(const wb_json *points, const char *key, const char *metric,
+                            const struct wb_trend_question *q)
 {
     wb_json *doc = wb_json_object(), *values = wb_json_array(), *ids = wb_json_array();
     WB_AUTO_FREE char *series = wb_strf("%s/%s", key, metric);
@@ -259,12 +286,31 @@ static wb_json *document_of(const wb_json *points, const wb_json *runs, const ch
     wb_json_set(doc, "values", values);
     wb_json_set(doc, "ids", ids);
     wb_json_set_str(doc, "series", series);
-    wb_json_set(doc, "annotations", marks_of(points, runs, q->annotations));
     if (!isnan(q->min_percent))
         wb_json_set_real(doc, "min_magnitude_percent", q->min_percent);
     if (q->previous != NULL)
         wb_json_set(doc, "previous", wb_json_ref(q->previous));
     return doc;
+}
+
+/* Annotations may name a change by its id, which is known only once it was found. */
+static int answer_of(wb_json *doc, const wb_json *points, const wb_json *runs,
+                     const wb_json *annotations, wb_json **out, struct wb_err *err)
+{
+    wb_json *marks;
+    int rc = wb_stats_changes(doc, out, err);
+
+    if (rc < 0)
+        return rc;
+    marks = marks_of(points, runs, annotations, wb_json_get(*out, "change_points"));
+    if (wb_json_equal(marks, wb_json_get(doc, "annotations"))) {
+        wb_json_free(marks);
+        return 0;
+    }
+    wb_json_set(doc, "annotations", marks);
+    wb_json_free(*out);
+    *out = NULL;
+    return wb_stats_changes(doc, out, err);
 }
 
 static wb_json *series_json(const wb_json *run, const char *key)
@@ -298,11 +344,12 @@ int wb_trend(const wb_json *summaries, const struct wb_trend_question *q, wb_jso
         rc = make_points(runs, metric, q, points, err);
     if (rc < 0)
         return rc;
-    doc = document_of(points, runs, key, metric, q);
+    doc = document_of(points, key, metric, q);
+    wb_json_set(doc, "annotations", marks_of(points, runs, q->annotations, NULL));
     better = wb_json_str_or(example, "better", "");
     if (strcmp(better, "higher") == 0 || strcmp(better, "lower") == 0)
         wb_json_set_str(doc, "better", better);
-    rc = wb_stats_changes(doc, &answer, err);
+    rc = answer_of(doc, points, runs, q->annotations, &answer, err);
     if (rc < 0)
         return rc;
     wb_json_set(answer, "series", series_json(wb_json_at(runs, wb_json_len(runs) - 1), key));

@@ -2,9 +2,10 @@
  * Histories out of records: the nights of one series, and what changed in all of them.
  *
  * A night is a campaign: its value of a series is the median of the runs that count there (as in a
- * campaign's report). A campaign without such a run is a gap. Annotations are {id, type}: id of a
- * campaign or run, type accepted, excluded or environment; an excluded run is left out of its
- * night.
+ * campaign's report). A campaign without such a run is a gap. Annotations are {id, type, at}: of
+ * type accepted, excluded or environment; others are left alone. Their id is a campaign or run; a
+ * change's own id (accepted); or a host or host class, whose environment changed at `at`. An
+ * excluded run is left out of its night.
  */
 #ifndef WB_ANALYSIS_TREND_H
 #define WB_ANALYSIS_TREND_H

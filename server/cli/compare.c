@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "server/analysis/compare.h"
+#include "server/analysis/remarks.h"
 #include "server/base/units.h"
 #include "server/cli/commands.h"
 #include "server/cli/compare.h"
@@ -277,6 +278,19 @@ static int ask(const struct wb_cli_ref *refs, size_t n, const struct wb_cli_comp
 
 /* ---- the command ---- */
 
+/* What people noted about the campaigns, each once. */
+static void add_remarks(const struct wb_cli_ref *refs, size_t n, wb_json *notes)
+{
+    for (size_t i = 0; i < n; i++) {
+        WB_AUTO_JSON wb_json *remarks = wb_remarks_on(refs[i].annotations, refs[i].campaign);
+        bool again = false;
+        for (size_t k = 0; k < i; k++)
+            again |= strcmp(refs[k].campaign, refs[i].campaign) == 0;
+        for (size_t k = 0; !again && k < wb_json_len(remarks); k++)
+            wb_json_push(notes, wb_json_ref(wb_json_at(remarks, k)));
+    }
+}
+
 static int report_of(const struct wb_cli_ref *refs, size_t n,
                      const struct wb_cli_compare_options *o, double threshold, wb_json **out,
                      struct wb_err *err)
@@ -297,6 +311,7 @@ static int report_of(const struct wb_cli_ref *refs, size_t n,
         rc = wb_campaign_report(q.plan, q.runs, &report, err);
     }
     if (rc == 0) {
+        add_remarks(refs, n, notes);
         for (size_t i = 0; i < wb_json_len(notes); i++)
             wb_json_push(wb_json_get(report, "warnings"), wb_json_ref(wb_json_at(notes, i)));
         if (wb_json_len(forced) > 0)
@@ -332,8 +347,8 @@ int wb_cli_compare_report(struct wb_store *s, int argc, char **argv,
 
     if (o->threshold != NULL && wb_parse_percent(o->threshold, 0, 1000, &threshold, err) < 0)
         rc = wb_wrap(err, "--threshold");
-    for (int i = 0; i < argc && rc == 0; i++)
-        rc = wb_cli_ref_read(s, argv[i], &refs[i], err);
+    if (rc == 0)
+        rc = wb_cli_refs_read(s, argv, (size_t)argc, refs, err);
     if (rc == 0 && argc == 1 && refs[0].arm != NULL)
         rc = wb_fail(err, WB_INVALID,
                      "'%s' is one arm: name what to compare it with, or the "

@@ -8,6 +8,7 @@
 #include "server/base/clock.h"
 #include "server/base/table.h"
 #include "server/base/units.h"
+#include "server/record/annotate.h"
 
 #define ANNOTATIONS_MAX (16u << 20)
 #define DAY_NS 86400000000000LL
@@ -39,6 +40,19 @@ static int since_time(const char *text, char **out, struct wb_err *err)
     return 0;
 }
 
+/* Those of the records behind those of the file. */
+static int add_recorded(struct wb_store *s, struct wb_cli_history *h, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *recorded = NULL;
+    int rc = wb_store_annotations(s, NULL, true, &recorded, err);
+
+    if (h->annotations == NULL)
+        h->annotations = wb_json_array();
+    for (size_t i = 0; i < wb_json_len(recorded); i++)
+        wb_json_push(h->annotations, wb_json_ref(wb_json_at(recorded, i)));
+    return rc;
+}
+
 int wb_cli_history_read(struct wb_store *s, const struct wb_cli_history_options *o,
                         struct wb_cli_history *h, struct wb_err *err)
 {
@@ -55,6 +69,8 @@ int wb_cli_history_read(struct wb_store *s, const struct wb_cli_history_options 
         rc = wb_json_read_file(o->annotations, ANNOTATIONS_MAX, &h->annotations, err);
     if (rc == 0 && h->annotations != NULL && wb_json_type(h->annotations) != WB_JSON_ARRAY)
         rc = wb_fail(err, WB_INVALID, "%s: must be a list of {id, type}", o->annotations);
+    if (rc == 0)
+        rc = add_recorded(s, h, err);
     h->q.annotations = h->annotations;
     return rc == 0 ? wb_store_list(s, NULL, &h->summaries, err) : rc;
 }

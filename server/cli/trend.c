@@ -115,7 +115,7 @@ static const struct wb_opt trend_opts[] = {
      "changes below this do not matter (2%)"},
     {"accept-noisy", 0, WB_OPT_FLAG, AT(history.accept_noisy), NULL, 0, 0, "count noisy runs, too"},
     {"annotations", 0, WB_OPT_TEXT, AT(history.annotations), "FILE", 0, 0,
-     "JSON list of {id, type}: accepted, excluded or environment"},
+     "JSON list of {id, type} beside those of the records"},
     {"previous", 0, WB_OPT_TEXT, AT(previous), "FILE", 0, 0,
      "an earlier --json answer: its changes keep their names"},
     {0},

@@ -227,6 +227,61 @@ static void annotations_of_records(void **state)
     wb_json_free(h.runs);
 }
 
+/* A change is accepted by its own id, a host by name or class; notes are for people. */
+static void annotations_of_changes_and_hosts(void **state)
+{
+    static const struct {
+        const char *id, *type, *at;
+        size_t changes, borders;
+    } rows[] = {
+        {"h1", "environment", "2026-02-03T00:00:00Z", 0, 1},
+        {"class A", "environment", "2026-02-03T00:00:00Z", 0, 1},
+        {"class B", "environment", "2026-02-03T00:00:00Z", 1, 0},
+        {"h1", "environment", "2027-01-01T00:00:00Z", 1, 0}, /* not yet */
+        {"h1", "note", "2026-02-03T00:00:00Z", 1, 0},
+        {KEY_A, "note", NULL, 1, 0},
+        {"h1", "withdrawn", NULL, 1, 0},
+    };
+    struct history h = begin(3);
+    struct wb_trend_question q = question(KEY_A);
+    WB_AUTO_JSON wb_json *before = NULL, *accepted = wb_json_array(), *a = wb_json_object();
+    wb_json *out;
+
+    (void)state;
+    add_nights(&h, 30, 1000, 900);
+    add_nights(&h, 10, 930, 900);
+    for (size_t i = 0; i < wb_json_len(h.runs); i++) {
+        wb_json *host = wb_json_object();
+        wb_json_set_str(host, "name", "h1");
+        wb_json_set_str(host, "class", "class A");
+        wb_json_set(wb_json_at(h.runs, i), "host", host);
+    }
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_JSON wb_json *list = wb_json_array();
+        wb_json *one = wb_json_object();
+        wb_json_set_str(one, "id", rows[i].id);
+        wb_json_set_str(one, "type", rows[i].type);
+        wb_json_set_str(one, "at", rows[i].at);
+        wb_json_push(list, one);
+        q.annotations = list;
+        out = trend_of(&h, &q);
+        if (wb_json_len(wb_json_get(out, "change_points")) != rows[i].changes ||
+            wb_json_len(wb_json_get(out, "borders")) != rows[i].borders)
+            fail_msg("%s %s %s", rows[i].type, rows[i].id, rows[i].at);
+        wb_json_free(out);
+    }
+    q.annotations = NULL;
+    before = trend_of(&h, &q);
+    wb_json_set_str(a, "type", "accepted");
+    wb_json_set_str(a, "id", wb_json_str_or(change(before, 0), "id", ""));
+    wb_json_push(accepted, wb_json_ref(a));
+    q.annotations = accepted;
+    out = trend_of(&h, &q);
+    assert_string_equal(wb_json_str_or(change(out, 0), "state", ""), "accepted");
+    wb_json_free(out);
+    wb_json_free(h.runs);
+}
+
 static void since_and_previous(void **state)
 {
     struct history h = begin(4);
@@ -337,9 +392,13 @@ static void findings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_in_records),      cmocka_unit_test(runs_that_do_not_count),
-        cmocka_unit_test(annotations_of_records), cmocka_unit_test(since_and_previous),
-        cmocka_unit_test(series_by_name),         cmocka_unit_test(findings),
+        cmocka_unit_test(a_step_in_records),
+        cmocka_unit_test(runs_that_do_not_count),
+        cmocka_unit_test(annotations_of_records),
+        cmocka_unit_test(annotations_of_changes_and_hosts),
+        cmocka_unit_test(since_and_previous),
+        cmocka_unit_test(series_by_name),
+        cmocka_unit_test(findings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/cli/cli.h"
+#include "server/record/annotate.h"
 
 static const char *const plan_text =
     "{\"campaign\":\"%s\",\"study\":\"forms\",\"rounds\":8,\"threshold_percent\":2,"
@@ -39,6 +40,7 @@ static void add_run(struct wb_store *s, const char *campaign, int n, double cost
     wb_json_free(r.plan);
     r.plan = must_json(plan);
     wb_json_set_str(r.summary, "campaign", campaign);
+    wb_json_set_str(r.summary, "series_key", docker ? "dddd000011112222" : "aaaa000011112222");
     wb_json_set_int(r.summary, "round", round + 1);
     wb_json_set_str(wb_json_get(r.summary, "host"), "class", host_class);
     wb_json_set_real(load, "achieved_per_s", rate);
@@ -275,6 +277,99 @@ static void prices_and_curves(void **state)
     }
 }
 
+static void explains(void **state)
+{
+    static const struct {
+        const char *line;
+        int rc;
+        const char *out, *err;
+    } cases[] = {
+        {"explain|01AA/nat|01AA/d", 0, "max.throughput of 01AA/d against 01AA/nat: 9.8 % lower",
+         ""},
+        {"explain|01AA/nat|01AA/d|--json", 0, "\"paired\": true", ""},
+        {"explain|01AA/d|01AB/d|--json", 0, "\"paired\": false", ""},
+        {"explain|01AA/nat|01AA/d|--metric|latency.p99_ms", 0, "latency.p99_ms of 01AA/d", ""},
+        {"explain|01AA/nat|01AA/d|--metric|speed", 2, "", "has a metric 'speed'"},
+        {"explain|01AA|01AB", 2, "", "01AA has 2 arms: name one of them as CAMPAIGN/ARM"},
+        {"explain|01AA/nat", 2, "", "usage: weighbridge explain A B"},
+        {"explain|run_01JX8AB000|run_01JX8AB001", 0, "no verdict: ", ""},
+        {"explain|01AA/nat|99", 21, "", "99"},
+    };
+
+    for (size_t i = 0; i < WB_LEN(cases); i++)
+        check(*state, cases[i].line, cases[i].rc, cases[i].out, cases[i].err);
+}
+
+static void names_campaigns_by_their_series(void **state)
+{
+    static const struct {
+        const char *line;
+        int rc;
+        const char *out, *err;
+    } cases[] = {
+        /* The newest campaign of the series is 01Z; it is HEAD, so the one before is meant. */
+        {"gate|--ref|series:dddd@last|--head|01Z|--force|--json", 0, "\"result\": \"pass\"", ""},
+        {"compare|series:dddd@last|01AA/d|--force", 0, "forms: cmp_01Z, 8 rounds", ""},
+        {"compare|series:dddd@cmp_01AA|01AB/d", 0, "Worse: max.throughput of 01AB/docker x1", ""},
+        {"gate|series:dddd@01AA|01AB/d", 21, "", "behind '@' goes last, a commit, a version or a"},
+        {"gate|series:dddd@cmp_01AA|01AB/d", 10, "Worse", ""},
+        {"compare|series:9999@last|01AA/d", 21, "", "there is no series '9999'"},
+        {"compare|series:dddd|01AA/d", 2, "", "is named as series:KEY@last"},
+        {"compare|series:@last|01AA/d", 2, "", "is named as series:KEY@last"},
+        {"compare|series:dddd@|01AA/d", 2, "", "is named as series:KEY@last"},
+    };
+
+    for (size_t i = 0; i < WB_LEN(cases); i++)
+        check(*state, cases[i].line, cases[i].rc, cases[i].out, cases[i].err);
+}
+
+static void annotate(const char *dir, const char *type, const char *id, const char *at)
+{
+    const struct wb_annotation a = {
+        .type = type, .id = id, .text = "the new rack", .who = "ann", .at = at};
+    struct wb_store *s = open_store(dir, false);
+    struct wb_err err = WB_ERR_INIT;
+    char *own = NULL;
+
+    if (wb_store_annotate(s, &a, &own, &err) < 0)
+        fail_msg("%s %s: %s", type, id, err.root);
+    free(own);
+    wb_store_close(s);
+}
+
+/* The id of the first run of a campaign; owned. */
+static char *first_run(const char *dir, const char *campaign)
+{
+    const struct wb_list_filter f = {.campaign = campaign};
+    struct wb_store *s = open_store(dir, false);
+    WB_AUTO_JSON wb_json *runs = NULL;
+    char *id;
+
+    assert_int_equal(wb_store_list(s, &f, &runs, NULL), 0);
+    id = wb_strdup(wb_json_str_or(wb_json_at(runs, 0), "id", ""));
+    wb_store_close(s);
+    return id;
+}
+
+/* Last, because it changes what the store says. */
+static void obeys_annotations(void **state)
+{
+    WB_AUTO_FREE char *run = first_run(*state, "cmp_01AB");
+    WB_AUTO_FREE char *why = wb_strf("%s (", run);
+
+    annotate(*state, "note", "cmp_01AB", NULL);
+    check(*state, "compare|01AB", 0, "note by ann: the new rack", "");
+    annotate(*state, "excluded", run, NULL);
+    check(*state, "compare|01AB", 0, why, "");
+    check(*state, "compare|01AB|--json", 0, "excluded by an annotation: the new rack", "");
+    check(*state, "compare|01AB|--json", 0, "\"n\": 15", "");
+    annotate(*state, "environment", "cmp_01AB", NULL);
+    check(*state, "compare|01AA/d|01AB/d", 22, "", "its environment changed on ");
+    check(*state, "compare|01AA/d|01AB/d|--force", 0, "forced: the environment changed on ", "");
+    check(*state, "compare|01AA/d|01AB/d|--force|--json", 0, "\"environment\"", "");
+    check(*state, "compare|01AA/nat|01AA/d", 0, "Worse", ""); /* before it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +377,9 @@ int main(void)
         cmocka_unit_test(prints_one_document),
         cmocka_unit_test(stats_read_files_by_content),
         cmocka_unit_test(prices_and_curves),
+        cmocka_unit_test(explains),
+        cmocka_unit_test(names_campaigns_by_their_series),
+        cmocka_unit_test(obeys_annotations),
     };
 
     return cmocka_run_group_tests(tests, setup, fixture_teardown);
