@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/analysis/cache.h"
 #include "server/analysis/campaign.h"
 #include "server/analysis/changes.h"
 #include "server/analysis/input.h"
@@ -295,14 +296,14 @@ static wb_json *document_of(const wb_json *points, const char *key, const char *
 
 /* Annotations may name a change by its id, which is known only once it was found. */
 static int answer_of(wb_json *doc, const wb_json *points, const wb_json *runs,
-                     const wb_json *annotations, wb_json **out, struct wb_err *err)
+                     const struct wb_trend_question *q, wb_json **out, struct wb_err *err)
 {
     wb_json *marks;
-    int rc = wb_stats_changes(doc, out, err);
+    int rc = wb_cache_answer(q->cache, "changes", wb_stats_changes, doc, out, err);
 
     if (rc < 0)
         return rc;
-    marks = marks_of(points, runs, annotations, wb_json_get(*out, "change_points"));
+    marks = marks_of(points, runs, q->annotations, wb_json_get(*out, "change_points"));
     if (wb_json_equal(marks, wb_json_get(doc, "annotations"))) {
         wb_json_free(marks);
         return 0;
@@ -310,7 +311,7 @@ static int answer_of(wb_json *doc, const wb_json *points, const wb_json *runs,
     wb_json_set(doc, "annotations", marks);
     wb_json_free(*out);
     *out = NULL;
-    return wb_stats_changes(doc, out, err);
+    return wb_cache_answer(q->cache, "changes", wb_stats_changes, doc, out, err);
 }
 
 static wb_json *series_json(const wb_json *run, const char *key)
@@ -349,7 +350,7 @@ int wb_trend(const wb_json *summaries, const struct wb_trend_question *q, wb_jso
     better = wb_json_str_or(example, "better", "");
     if (strcmp(better, "higher") == 0 || strcmp(better, "lower") == 0)
         wb_json_set_str(doc, "better", better);
-    rc = answer_of(doc, points, runs, q->annotations, &answer, err);
+    rc = answer_of(doc, points, runs, q, &answer, err);
     if (rc < 0)
         return rc;
     wb_json_set(answer, "series", series_json(wb_json_at(runs, wb_json_len(runs) - 1), key));

@@ -12,6 +12,7 @@
 
 #include "server/base/json.h"
 
+struct wb_cache;
 struct wb_trend_question {
     const char *series;         /* key, or the beginning of the only one that begins so */
     const char *metric;         /* NULL: the one that stands for the runs */
@@ -19,7 +20,8 @@ struct wb_trend_question {
     const wb_json *annotations; /* array or NULL */
     const wb_json *previous;    /* an earlier answer of the same question or NULL */
     bool accept_noisy;
-    double min_percent; /* NaN: the default of stats changes */
+    double min_percent;     /* NaN: the default of stats changes */
+    struct wb_cache *cache; /* of answers, or NULL */
 };
 
 /*

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/analysis/cache.h"
 #include "server/base/clock.h"
 #include "server/base/table.h"
 #include "server/base/units.h"
@@ -53,9 +54,11 @@ static int add_recorded(struct wb_store *s, struct wb_cli_history *h, struct wb_
     return rc;
 }
 
-int wb_cli_history_read(struct wb_store *s, const struct wb_cli_history_options *o,
-                        struct wb_cli_history *h, struct wb_err *err)
+int wb_cli_history_read(const struct wb_cli *cli, struct wb_store *s,
+                        const struct wb_cli_history_options *o, struct wb_cli_history *h,
+                        struct wb_err *err)
 {
+    WB_AUTO_FREE char *cache_dir = wb_strf("%s/answers", cli->state_dir);
     int rc = 0;
 
     *h = (struct wb_cli_history){
@@ -72,6 +75,8 @@ int wb_cli_history_read(struct wb_store *s, const struct wb_cli_history_options 
     if (rc == 0)
         rc = add_recorded(s, h, err);
     h->q.annotations = h->annotations;
+    if (rc == 0)
+        h->q.cache = wb_cache_open(cache_dir);
     return rc == 0 ? wb_store_list(s, NULL, &h->summaries, err) : rc;
 }
 
@@ -80,6 +85,7 @@ void wb_cli_history_release(struct wb_cli_history *h)
     free(h->since);
     wb_json_free(h->annotations);
     wb_json_free(h->summaries);
+    wb_cache_close(h->q.cache);
     *h = (struct wb_cli_history){0};
 }
 
@@ -114,11 +120,12 @@ static void print_series(const wb_json *list, int width, struct wb_buf *out)
     wb_table_free(t);
 }
 
-static int fetch(struct wb_store *s, bool findings, wb_json **items, struct wb_err *err)
+static int fetch(const struct wb_cli *cli, struct wb_store *s, bool findings, wb_json **items,
+                 struct wb_err *err)
 {
     const struct wb_cli_history_options none = {0};
     struct wb_cli_history h;
-    int rc = wb_cli_history_read(s, &none, &h, err);
+    int rc = wb_cli_history_read(cli, s, &none, &h, err);
 
     if (rc == 0 && findings)
         rc = wb_findings(h.summaries, &h.q, items, err);
@@ -139,7 +146,7 @@ int wb_cli_list_history(const struct wb_cli *cli, const char *what, int64_t limi
     int rc = wb_cli_open_store(cli, &s, &err);
 
     if (rc == 0)
-        rc = fetch(s, findings, &items, &err);
+        rc = fetch(cli, s, findings, &items, &err);
     wb_store_close(s);
     if (rc < 0)
         return wb_cli_fail(cli, &err);

@@ -19,8 +19,9 @@ struct wb_cli_history {
     wb_json *annotations;
     wb_json *summaries; /* all of the store */
 };
-int wb_cli_history_read(struct wb_store *s, const struct wb_cli_history_options *o,
-                        struct wb_cli_history *h, struct wb_err *err) WB_MUST_CHECK;
+int wb_cli_history_read(const struct wb_cli *cli, struct wb_store *s,
+                        const struct wb_cli_history_options *o, struct wb_cli_history *h,
+                        struct wb_err *err) WB_MUST_CHECK;
 void wb_cli_history_release(struct wb_cli_history *h);
 
 /* `list series` and `list findings`, at most limit (0: all) of them. An exit code. */

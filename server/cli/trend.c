@@ -77,7 +77,7 @@ static int answer(const struct wb_cli *cli, const struct options *o, const char 
     if (rc == 0 && o->previous != NULL)
         rc = wb_json_read_file(o->previous, PREVIOUS_MAX, &previous, err);
     if (rc == 0)
-        rc = wb_cli_history_read(s, &o->history, &h, err);
+        rc = wb_cli_history_read(cli, s, &o->history, &h, err);
     h.q.series = key;
     h.q.previous = previous;
     if (rc == 0)
