@@ -33,7 +33,7 @@ void wb_adjust(const double *p, size_t n, double *q)
         q[i] = NAN;
     qsort(v, family, sizeof(*v), by_p);
     for (size_t i = family; i > 0; i--) {
-        double scaled = v[i - 1].p * (double)family / (double)i;
+        double scaled = v[i - 1].p * ((double)family / (double)i); /* never below p */
         if (scaled < least)
             least = scaled;
         q[v[i - 1].at] = least;

@@ -11,18 +11,20 @@
 #define SHORT_LEAST 8       /* values before a t-test may say anything */
 #define P_LEAST 1e-6        /* nothing here is surer than that */
 #define TAIL_LONGEST 8
+#define BLOCKS_LEAST 8 /* of a sequence whose neighbours hang together */
 #define TAIL_BEFORE 8
 
 struct search {
     const double *v;
     size_t least, block;
-    bool broken; /* at least one break was found */
+    double alike; /* neighbours that say as much as one value */
+    bool broken;  /* at least one break was found */
     struct wb_break *out;
     size_t n;
 };
 
-/* Whether so few orders exist that random ones cannot tell: with n and m values, 2 in C(n,m) orders
- * have the same parts. */
+/* Whether so few orders exist that random ones cannot tell: of n values (or blocks), 2 in C(n,at)
+ * orders have the same parts. */
 static bool few_orders(size_t n, size_t at)
 {
     size_t m = at < n - at ? at : n - at;
@@ -45,10 +47,10 @@ static bool is_break(const struct search *s, const double *v, size_t n,
     out->p = wb_ediv_p(v, n, &test, best->q);
     if (out->p <= test.alpha)
         return true;
-    if (n < SHORT_LEAST || !few_orders(n, best->at))
+    if (n < SHORT_LEAST || !few_orders(n / s->block, best->at / s->block))
         return false;
     out->by = "t-test";
-    out->p = fmax(wb_short_split_p(v, n, s->least), P_LEAST);
+    out->p = fmax(wb_short_split_p(v, n, s->least, s->alike), P_LEAST);
     return out->p <= SHORT_ALPHA;
 }
 
@@ -84,12 +86,20 @@ static void search_tail(struct search *s, size_t n)
     s->out[s->n++] = (struct wb_break){.at = from + at, .p = p, .by = "tail"};
 }
 
-size_t wb_breaks_find(const double *v, size_t n, size_t least, size_t block, struct wb_break *out)
+size_t wb_breaks_find(const double *v, size_t n, size_t least, double correlation,
+                      struct wb_break *out)
 {
-    struct search s = {.v = v, .least = least, .block = block, .out = out};
+    double alike = correlation > 0 ? (1 + correlation) / (1.0001 - correlation) : 1;
+    struct search s = {.v = v, .least = least, .block = 1, .alike = alike, .out = out};
+
+    if (correlation > 0) {
+        size_t block = (size_t)lround(2 * alike);
+        s.block = block > n / BLOCKS_LEAST ? n / BLOCKS_LEAST : block;
+        s.block = s.block > 0 ? s.block : 1;
+    }
 
     search_part(&s, 0, n);
-    if (block <= 1)
+    if (correlation <= 0)
         search_tail(&s, n);
     return s.n;
 }

@@ -20,7 +20,9 @@ struct wb_break {
 };
 
 /* Writes the breaks of v in order to out (room for n / least); returns how many. least: values a
- * level has at least; block: see wb_ediv_test. n <= WB_EDIV_MAX. */
-size_t wb_breaks_find(const double *v, size_t n, size_t least, size_t block, struct wb_break *out);
+ * level has at least; correlation of neighbours around the levels, 0: none, so that single values
+ * are exchanged in the test instead of blocks. n <= WB_EDIV_MAX. */
+size_t wb_breaks_find(const double *v, size_t n, size_t least, double correlation,
+                      struct wb_break *out);
 
 #endif

@@ -20,13 +20,16 @@ static void add_picture(const wb_json *answer, int width, struct wb_buf *out)
     const wb_json *values = wb_json_get(answer, "values");
     const wb_json *outliers = wb_json_get(answer, "outliers");
     size_t n = wb_json_len(values), columns = (size_t)width < n ? (size_t)width : n, end = 0;
+    size_t numbers = 0;
     WB_AUTO_FREE double *v = wb_calloc(n, sizeof(double));
     WB_AUTO_FREE char *below = wb_calloc(columns + 1, 1);
 
-    if (n == 0)
-        return;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         v[i] = wb_json_number(wb_json_at(values, i), NAN);
+        numbers += !isnan(v[i]);
+    }
+    if (numbers == 0)
+        return;
     /* A point that stands alone would press the others flat. */
     for (size_t i = 0; i < wb_json_len(outliers); i++)
         if (wb_json_integer(wb_json_at(outliers, i)) < (int64_t)n)

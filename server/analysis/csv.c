@@ -75,6 +75,19 @@ static bool is_text_column(const char *name)
     return false;
 }
 
+/* What is no header of a table: damaged JSON, other separators. */
+static int check_name(const char *name, bool only, int line, struct wb_err *err)
+{
+    if (strpbrk(name, "{}[]\"") != NULL)
+        return wb_fail(err, WB_INVALID,
+                       "line %d: '%.60s' is no name of a column; JSON begins with '{' or '['", line,
+                       name);
+    if (only && strpbrk(name, ";\t|") != NULL)
+        return wb_fail(err, WB_INVALID,
+                       "line %d: columns are parted by commas, in '%.60s' are none", line, name);
+    return 0;
+}
+
 static int read_header(struct reader *r, struct wb_strv *names, wb_json *columns,
                        struct wb_err *err)
 {
@@ -89,6 +102,8 @@ static int read_header(struct reader *r, struct wb_strv *names, wb_json *columns
         if (*name == '\0')
             return wb_fail(err, WB_INVALID, "line %d: column %zu of the header has no name",
                            r->line, names->n + 1);
+        if (check_name(name, last && names->n == 0, r->line, err) < 0)
+            return -WB_INVALID;
         if (wb_json_get(columns, name) != NULL)
             return wb_fail(err, WB_INVALID, "line %d: column '%s' is there twice", r->line, name);
         if (names->n >= COLUMNS_MAX)
@@ -159,7 +174,7 @@ int wb_csv_columns(const char *text, size_t n, wb_json **out, struct wb_err *err
     WB_AUTO_JSON wb_json *columns = wb_json_object();
     int rc = 0;
 
-    if (n == 0)
+    if (text[strspn(text, " \t\r\n")] == '\0' && memchr(text, '\0', n) == NULL)
         return wb_fail(err, WB_INVALID, "line 1: the input is empty");
     if (memchr(text, '\0', n) != NULL)
         return wb_fail(err, WB_INVALID, "line 1: the input has NUL bytes");
@@ -190,16 +205,17 @@ static void push_cell(wb_json *row, const char *column, const wb_json *value)
         wb_json_push(wb_json_get(row, column), wb_json_ref(value));
 }
 
-/* The row of a name, made when it is new. */
-static wb_json *row_of(wb_json *rows, const char *name)
+/* The row of a name, made when it is new; places has the index of each. */
+static wb_json *row_of(wb_json *rows, wb_json *places, const char *name)
 {
+    int64_t at = wb_json_int_or(places, name, -1);
     wb_json *row;
 
-    for (size_t i = 0; i < wb_json_len(rows); i++)
-        if (strcmp(wb_json_str_or(wb_json_at(rows, i), "name", ""), name) == 0)
-            return wb_json_at(rows, i);
+    if (at >= 0)
+        return wb_json_at(rows, (size_t)at);
     row = wb_json_object();
     wb_json_set_str(row, "name", name);
+    wb_json_set_int(places, name, (int64_t)wb_json_len(rows));
     wb_json_push(rows, row);
     return row;
 }
@@ -208,13 +224,14 @@ wb_json *wb_csv_compare(const wb_json *columns)
 {
     const wb_json *names = wb_json_get(columns, "name");
     wb_json *doc = wb_json_object(), *rows = names != NULL ? wb_json_array() : NULL;
+    WB_AUTO_JSON wb_json *places = wb_json_object();
     size_t lines = 0;
 
     for (void *it = wb_json_first(columns); it != NULL; it = wb_json_next(columns, it))
         lines = wb_json_len(wb_json_iter_value(it));
     for (size_t i = 0; i < lines; i++) {
         const char *name = wb_json_string(wb_json_at(names, i));
-        wb_json *row = rows != NULL ? row_of(rows, name != NULL ? name : "") : doc;
+        wb_json *row = rows != NULL ? row_of(rows, places, name != NULL ? name : "") : doc;
         for (void *it = wb_json_first(columns); it != NULL; it = wb_json_next(columns, it)) {
             const char *column = wb_json_iter_key(it);
             const wb_json *value = wb_json_at(wb_json_iter_value(it), i);

@@ -60,7 +60,8 @@ uint64_t wb_rank_seed(const double *v, size_t n);
 
 /* Upper bound of p for a split of a short sequence by Student's t (pooled), the smallest over all
  * `at` and `upto` times the number of those: where there are too few orders for a permutation test
- * to be sure of anything. 1 when n < 2 * least. */
-double wb_short_split_p(const double *v, size_t n, size_t least);
+ * to be sure of anything. `alike`: how many neighbours say as much as one independent value, 1 or
+ * more; (1+r)/(1-r) where they correlate by r. 1 when n < 2 * least. */
+double wb_short_split_p(const double *v, size_t n, size_t least, double alike);
 
 #endif

@@ -25,24 +25,26 @@ static double part_mean(const double *v, size_t n, double *squares)
     return mean;
 }
 
-static double pooled_p(const double *v, size_t at, size_t n)
+static double pooled_p(const double *v, size_t at, size_t n, double alike)
 {
     double squares = 0, a = part_mean(v, at, &squares), b = part_mean(v + at, n - at, &squares);
-    double error = sqrt(squares / (double)(n - 2) * (1 / (double)at + 1 / (double)(n - at)));
+    double error =
+        sqrt(alike * squares / (double)(n - 2) * (1 / (double)at + 1 / (double)(n - at)));
 
     if (a == b)
         return 1;
-    return error > 0 ? 2 * wb_student_above(fabs(b - a) / error, (double)(n - 2)) : 0;
+    return error > 0 ? 2 * wb_student_above(fabs(b - a) / error, fmax(1, (double)(n - 2) / alike))
+                     : 0;
 }
 
-double wb_short_split_p(const double *v, size_t n, size_t least)
+double wb_short_split_p(const double *v, size_t n, size_t least, double alike)
 {
     double lowest = 1;
     size_t looked = 0;
 
     for (size_t upto = 2 * least; upto <= n; upto++)
         for (size_t at = least; at + least <= upto; at++, looked++) {
-            double p = pooled_p(v, at, upto);
+            double p = pooled_p(v, at, upto, alike);
             lowest = p < lowest ? p : lowest;
         }
     return looked > 0 ? fmin(1, lowest * (double)looked) : 1;

@@ -74,16 +74,14 @@ static void find_part(const struct wb_points *p, size_t from, size_t to, struct 
 
     if (n == 0)
         return;
-    found = wb_breaks_find(v, n, WB_BREAKS_LEAST, 1, b);
+    found = wb_breaks_find(v, n, WB_BREAKS_LEAST, 0, b);
     if (n >= CORRELATED_POINTS) {
         double r = left_correlation(v, n, b, found);
         out->correlation = r > out->correlation ? r : out->correlation;
         if (r > CORRELATED) {
-            size_t block = (size_t)lround(2 * (1 + r) / (1.0001 - r));
             out->autocorrelated = true;
-            block = block > n / 8 ? n / 8 : block;
             if (found > 0)
-                found = wb_breaks_find(v, n, LEAST_CORRELATED, block, b);
+                found = wb_breaks_find(v, n, LEAST_CORRELATED, r, b);
         }
     }
     for (size_t i = 0; i < found; i++)

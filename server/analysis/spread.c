@@ -10,6 +10,7 @@
 #include "server/base/mem.h"
 
 #define VALUES_MAX 1000000
+#define OUTLIERS_SHOWN 20
 /* Makes the MAD, and the mean distance, of a normal distribution its standard deviation. */
 #define MAD_SCALE 1.482602218505602
 #define MEAN_SCALE 1.2533141373155003
@@ -175,6 +176,7 @@ void wb_stats_spread_print(const wb_json *answer, int width, struct wb_buf *out)
     const wb_json *interval = wb_json_get(answer, "median_ci95"),
                   *z = wb_json_get(answer, "robust_z");
     const wb_json *outliers = wb_json_get(answer, "outliers");
+    struct wb_buf which = WB_BUF_INIT(4096);
     struct wb_table *t = wb_table_new();
 
     width = width > 0 ? width : WB_TEXT_WIDTH;
@@ -201,10 +203,13 @@ void wb_stats_spread_print(const wb_json *answer, int width, struct wb_buf *out)
     }
     wb_buf_addc(out, '\n');
     wb_text_sentence(out, answer, width);
-    for (size_t i = 0; i < wb_json_len(outliers) && i < 20; i++)
-        wb_buf_addf(out, "%s%lld", i == 0 ? "They are values (from 0): " : ", ",
+    for (size_t i = 0; i < wb_json_len(outliers) && i < OUTLIERS_SHOWN; i++)
+        wb_buf_addf(&which, "%s%lld", i == 0 ? "They are values (from 0): " : ", ",
                     (long long)wb_json_integer(wb_json_at(outliers, i)));
-    if (wb_json_len(outliers) > 0)
-        wb_buf_adds(out, wb_json_len(outliers) > 20 ? ", ...\n" : "\n");
+    if (wb_json_len(outliers) > 0) {
+        wb_buf_adds(&which, wb_json_len(outliers) > OUTLIERS_SHOWN ? ", ..." : "");
+        wb_text_wrapped(out, "", 2, wb_buf_str(&which), width);
+    }
+    wb_buf_release(&which);
     wb_text_notes(out, wb_json_get(answer, "warnings"), width);
 }

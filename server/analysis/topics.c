@@ -71,15 +71,17 @@ static int read_compare(const struct wb_topic_file *files, size_t n, const char 
     return 0;
 }
 
-/* JSON, or CSV with one entry of `key` a line. */
-static int read_rows(const struct wb_topic_file *file, const char *key, wb_json **out,
-                     struct wb_err *err)
+/* JSON, or CSV with one entry of `key` a line, which needs two columns. */
+static int read_rows(const struct wb_topic_file *file, const char *key, const char *const needs[2],
+                     wb_json **out, struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *in = NULL;
     bool columns;
 
     if (wb_topic_parse(file, &in, &columns, err) < 0)
         return -err->code;
+    if (columns && (!wb_json_get(in, needs[0]) || !wb_json_get(in, needs[1])))
+        return wb_fail(err, WB_INVALID, "line 1: needs the columns %s and %s", needs[0], needs[1]);
     *out = columns ? wb_in_rows(in, key) : wb_json_ref(in);
     return 0;
 }
@@ -87,13 +89,17 @@ static int read_rows(const struct wb_topic_file *file, const char *key, wb_json 
 static int read_items(const struct wb_topic_file *files, size_t n, const char *column,
                       wb_json **out, struct wb_err *err)
 {
-    return read_rows(&files[0], "items", out, err);
+    static const char *const needs[] = {"usd_per_hour", "throughput_per_s"};
+
+    return read_rows(&files[0], "items", needs, out, err);
 }
 
 static int read_metrics(const struct wb_topic_file *files, size_t n, const char *column,
                         wb_json **out, struct wb_err *err)
 {
-    return read_rows(&files[0], "metrics", out, err);
+    static const char *const needs[] = {"base", "new"};
+
+    return read_rows(&files[0], "metrics", needs, out, err);
 }
 
 /* JSON, or CSV with one line of values. */
@@ -303,7 +309,7 @@ int wb_topic_parse(const struct wb_topic_file *file, wb_json **doc, bool *column
 {
     size_t at = strspn(file->text, " \t\r\n");
 
-    *columns = file->n > 0 && file->text[at] != '{' && file->text[at] != '[';
+    *columns = file->text[at] != '{' && file->text[at] != '[';
     return *columns ? wb_csv_columns(file->text, file->n, doc, err)
                     : wb_json_parse(file->text, file->n, doc, err);
 }

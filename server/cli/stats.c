@@ -12,6 +12,7 @@
 #include "server/cli/commands.h"
 
 #define OUT_MAX (64u << 20)
+#define COLUMNS_SHOWN 300 /* bytes */
 #define FILES_MAX 1000
 
 struct options {
@@ -138,6 +139,26 @@ static int add_options(const struct wb_topic *t, const struct options *o, wb_jso
     return 0;
 }
 
+/* What a table has, where the question needs something else: a person may have named it so. */
+static void name_columns(const struct wb_topic_file *file, struct wb_err *err)
+{
+    struct wb_buf names = WB_BUF_INIT(COLUMNS_SHOWN);
+    WB_AUTO_JSON wb_json *in = NULL;
+    WB_AUTO_FREE char *key = NULL;
+    bool columns = false;
+
+    if (err->code != WB_INVALID || wb_topic_parse(file, &in, &columns, NULL) < 0 || !columns)
+        return;
+    if (err->root[0] == '/')
+        key = wb_strndup(err->root + 1, strcspn(err->root + 1, "/:"));
+    if (key != NULL && wb_json_get(in, key) != NULL)
+        return;
+    for (void *it = wb_json_first(in); it != NULL; it = wb_json_next(in, it))
+        wb_buf_addf(&names, "%s%s", names.len > 0 ? ", " : "", wb_json_iter_key(it));
+    WB_IGNORE(wb_wrap(err, "the columns are %s", names.failed ? "many" : wb_buf_str(&names)));
+    wb_buf_release(&names);
+}
+
 static int answer(const struct wb_topic *t, const struct options *o, int argc, char **argv,
                   wb_json **out, struct wb_err *err)
 {
@@ -158,6 +179,8 @@ static int answer(const struct wb_topic *t, const struct options *o, int argc, c
         rc = add_options(t, o, doc, err);
     if (rc == 0)
         rc = t->answer(doc, out, err);
+    if (rc < 0 && n == 1 && files[0].text != NULL)
+        name_columns(&files[0], err);
     for (size_t i = 0; i < n; i++)
         free(texts[i]);
     free(texts);

@@ -12,7 +12,9 @@
 #include "server/analysis/book.h"
 #include "server/analysis/campaign_scaling.h"
 #include "server/analysis/compare.h"
+#include "server/analysis/explain.h"
 #include "server/analysis/gate.h"
+#include "server/analysis/remarks.h"
 #include "server/analysis/topics.h"
 #include "server/analysis/trend.h"
 #include "server/base/mem.h"
@@ -115,6 +117,31 @@ static void ask_histories(const wb_json *j)
     wb_buf_release(&text);
 }
 
+/* The summaries as two sides, each run with the document itself as environment and result. */
+static void ask_explanations(const wb_json *j)
+{
+    enum { RUNS = 8 };
+    const wb_json *summaries = wb_json_get(j, "summaries"), *marks = wb_json_get(j, "annotations");
+    const struct wb_explain_question q = {"m", "higher", 2};
+    struct wb_explain_run runs[2][RUNS];
+    struct wb_explain_side sides[2] = {
+        {.name = "a", .arm = wb_json_get(j, "plan"), .runs = runs[0]},
+        {.name = "b", .arm = j, .runs = runs[1]}};
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *answer = NULL;
+    int rc;
+
+    for (size_t i = 0; i < wb_json_len(summaries) && i < (size_t)2 * RUNS; i++) {
+        struct wb_explain_side *s = &sides[i % 2];
+        const wb_json *run = wb_json_at(summaries, i);
+        runs[i % 2][s->n++] = (struct wb_explain_run){run, i > 3 ? run : j, i > 5 ? j : run};
+    }
+    rc = wb_explain(sides, &q, &answer, &err);
+    check_answer(rc, answer, &err, wb_explain_print);
+    (void)wb_remark_between(marks, wb_json_at(summaries, 0), wb_json_at(summaries, 1));
+    wb_json_free(wb_remarks_on(marks, "c"));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     WB_AUTO_FREE char *text = wb_calloc(size + 1, 1);
@@ -127,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_round_trip(j);
         ask_campaign(j);
         ask_histories(j);
+        ask_explanations(j);
         wb_json_free(j);
     }
     ask_topics(text, size);

@@ -169,15 +169,15 @@ static void short_sequences(void **state)
     static const double same[] = {2, 2, 2, 2, 2, 2, 2, 2};
     struct wb_break b[3];
 
-    assert_true(wb_short_split_p(clear, WB_LEN(clear), 3) < 1e-8);
-    assert_true(wb_short_split_p(none, WB_LEN(none), 3) > 0.5);
-    assert_true(wb_short_split_p(same, WB_LEN(same), 3) == 1);
-    assert_true(wb_short_split_p(same, 3, 3) == 1);
-    assert_int_equal(wb_breaks_find(clear, WB_LEN(clear), 3, 1, b), 1);
+    assert_true(wb_short_split_p(clear, WB_LEN(clear), 3, 1) < 1e-8);
+    assert_true(wb_short_split_p(none, WB_LEN(none), 3, 1) > 0.5);
+    assert_true(wb_short_split_p(same, WB_LEN(same), 3, 1) == 1);
+    assert_true(wb_short_split_p(same, 3, 3, 1) == 1);
+    assert_int_equal(wb_breaks_find(clear, WB_LEN(clear), 3, 0, b), 1);
     assert_int_equal(b[0].at, 3);
     assert_string_equal(b[0].by, "t-test");
-    assert_int_equal(wb_breaks_find(same, WB_LEN(same), 3, 1, b), 0);
-    assert_int_equal(wb_breaks_find(same, 0, 3, 1, b), 0);
+    assert_int_equal(wb_breaks_find(same, WB_LEN(same), 3, 0, b), 0);
+    assert_int_equal(wb_breaks_find(same, 0, 3, 0, b), 0);
 }
 
 static void robust_figures(void **state)

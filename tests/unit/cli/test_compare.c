@@ -210,6 +210,9 @@ static void stats_read_files_by_content(void **state)
     WB_AUTO_FREE char *bad = given(*state, "bad.csv", "base,new\n1,2\n3,x\n");
     WB_AUTO_FREE char *wrong = given(*state, "wrong.json", "{\"base\":[1,\"2\"],\"new\":[1]}");
     WB_AUTO_FREE char *p = given(*state, "p.csv", "p\n0.01\n0.04\n0.5\n");
+    WB_AUTO_FREE char *broken = given(*state, "broken", "values: {1, 2\n");
+    WB_AUTO_FREE char *semicolons = given(*state, "semi.csv", "base;new\n1;2\n");
+    WB_AUTO_FREE char *empty = given(*state, "empty", " \n\n");
     const struct {
         char *line;
         int rc;
@@ -230,6 +233,12 @@ static void stats_read_files_by_content(void **state)
         {wb_strf("stats|compare|%s|%s|%s", json, json, json), 2, "", "at most 2 files"},
         {wb_strf("stats|adjust|%s|--json", p), 0, "\"q\": [0.03, 0.06, 0.5]", ""},
         {wb_strf("stats|adjust|%s|--better|lower", p), 2, "", "adjust takes no --better"},
+        {wb_strf("stats|spread|%s", p), 2, "", "the columns are p: /values: is missing"},
+        {wb_strf("stats|price|%s", p), 2, "", "needs the columns usd_per_hour and"},
+        {wb_strf("stats|changes|%s", broken), 2, "", "is no name of a column; JSON begins with"},
+        {wb_strf("stats|compare|%s", semicolons), 2, "", "columns are parted by commas"},
+        {wb_strf("stats|compare|%s", empty), 2, "", "line 1: the input is empty"},
+        {wb_strf("stats|compare|%s|--json", empty), 2, "\"line\": 1", ""},
         {wb_strf("stats|scalling"), 2, "", "there is no topic 'scalling'"},
         {wb_strf("stats|compare|%s/absent", (char *)*state), 21, "", "absent"},
     };
