@@ -45,11 +45,16 @@ static bool is_infrastructure(const char *why)
     return false;
 }
 
+/* With the reason beside it where it is null. */
 static void copy(wb_json *to, const wb_json *from, const char *key, const char *as)
 {
     const wb_json *v = wb_json_get(from, key);
+    WB_AUTO_FREE char *reason = wb_strf("%s_reason", key);
 
-    wb_json_set(to, as, v != NULL ? wb_json_ref(v) : wb_json_null());
+    if (wb_json_type(v) == WB_JSON_NULL)
+        wb_json_set_reason(to, as, wb_json_str_or(from, reason, "not given"));
+    else
+        wb_json_set(to, as, wb_json_ref(v));
 }
 
 static bool is_empty(const wb_json *contrast)
@@ -191,6 +196,8 @@ enum wb_gate_result wb_gate(const wb_json *report, const struct wb_gate_rules *r
     sentence = sentence_of(&tally, result);
     wb_json_set_str(gate, "result", result_words[result]);
     wb_json_set_str(gate, "sentence", sentence);
+    copy(gate, report, "n", "n");
+    copy(gate, report, "method", "method");
     copy(gate, report, "campaign", "campaign");
     copy(gate, report, "study", "study");
     copy(gate, report, "threshold_percent", "threshold_percent");
@@ -198,6 +205,8 @@ enum wb_gate_result wb_gate(const wb_json *report, const struct wb_gate_rules *r
     wb_json_set_int(gate, "judged", (int64_t)tally.judged);
     wb_json_set(gate, "cases", cases);
     copy(gate, report, "warnings", "warnings");
+    if (wb_json_get(report, "forced") != NULL)
+        copy(gate, report, "forced", "forced");
     *out = gate;
     return result;
 }

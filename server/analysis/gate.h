@@ -24,7 +24,7 @@ struct wb_gate_rules {
  *   {result ("pass", "worse", "inconclusive", "not-measured"), sentence, campaign, study,
  *    threshold_percent, judged, cases: [{arm, metric, against, status ("passed", "failed",
  *    "skipped", "error"), verdict, decides, text, value, base, unit, ratio, lo, hi, p, q, n}],
- *    warnings}.
+ *    warnings, forced? (fields that must match and did not), n, method, analysis_version}.
  * A case that decides is of a primary contrast, unless all_metrics. Owned.
  */
 enum wb_gate_result wb_gate(const wb_json *report, const struct wb_gate_rules *rules,

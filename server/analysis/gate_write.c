@@ -55,7 +55,18 @@ static void add_property(struct wb_buf *out, const wb_json *c, const char *key)
                     wb_json_number(v, 0));
 }
 
-static void add_case(struct wb_buf *out, const wb_json *c)
+/* "host.class, workload": what was passed over by force; empty without. */
+static void list_forced(const wb_json *gate, struct wb_buf *out)
+{
+    const wb_json *forced = wb_json_get(gate, "forced");
+
+    for (size_t i = 0; i < wb_json_len(forced); i++)
+        wb_buf_addf(out, "%s%s", i > 0 ? ", " : "",
+                    wb_json_string(wb_json_at(forced, i)) ? wb_json_string(wb_json_at(forced, i))
+                                                          : "?");
+}
+
+static void add_case(struct wb_buf *out, const wb_json *c, const char *forced)
 {
     static const char *const keys[] = {"value", "base", "ratio", "lo", "hi", "threshold_percent",
                                        "p",     "q"};
@@ -75,6 +86,11 @@ static void add_case(struct wb_buf *out, const wb_json *c)
     wb_buf_adds(out, ">\n      <properties>\n");
     for (size_t i = 0; i < WB_LEN(keys); i++)
         add_property(out, c, keys[i]);
+    if (*forced != '\0') {
+        wb_buf_adds(out, "        <property name=\"forced\"");
+        add_attribute(out, "value", forced);
+        wb_buf_adds(out, "/>\n");
+    }
     wb_buf_adds(out, "        <property name=\"verdict\"");
     add_attribute(out, "value", wb_json_str_or(c, "verdict", ""));
     wb_buf_adds(out, "/>\n      </properties>\n");
@@ -123,7 +139,9 @@ static bool seen_before(const wb_json *cases, size_t i)
 void wb_gate_junit(const wb_json *gate, struct wb_buf *out)
 {
     const wb_json *cases = wb_json_get(gate, "cases");
+    struct wb_buf forced = WB_BUF_INIT(65536);
 
+    list_forced(gate, &forced);
     wb_buf_adds(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
     add_attribute(out, "name", wb_json_str_or(gate, "study", "weighbridge"));
     add_counts(out, cases, NULL);
@@ -138,10 +156,11 @@ void wb_gate_junit(const wb_json *gate, struct wb_buf *out)
         wb_buf_adds(out, ">\n");
         for (size_t k = i; k < wb_json_len(cases); k++)
             if (strcmp(wb_json_str_or(wb_json_at(cases, k), "arm", ""), arm) == 0)
-                add_case(out, wb_json_at(cases, k));
+                add_case(out, wb_json_at(cases, k), wb_buf_str(&forced));
         wb_buf_adds(out, "  </testsuite>\n");
     }
     wb_buf_adds(out, "</testsuites>\n");
+    wb_buf_release(&forced);
 }
 
 /* ---- Markdown ---- */
@@ -186,7 +205,7 @@ static void add_rows(struct wb_buf *out, const wb_json *cases, bool failed)
 {
     size_t left = 0;
 
-    wb_buf_adds(out, "| arm | against | metric | ratio | 95 % interval | verdict | |\n"
+    wb_buf_adds(out, "| arm | against | metric | ratio | interval | verdict | |\n"
                      "| --- | --- | --- | --: | --: | --- | --- |\n");
     for (size_t i = 0; i < wb_json_len(cases); i++) {
         const wb_json *c = wb_json_at(cases, i);
@@ -209,8 +228,10 @@ void wb_gate_markdown(const wb_json *gate, struct wb_buf *out)
 {
     const wb_json *cases = wb_json_get(gate, "cases");
     const char *result = wb_json_str_or(gate, "result", "");
+    struct wb_buf forced = WB_BUF_INIT(4096);
     size_t failed = 0, open = 0;
 
+    list_forced(gate, &forced);
     for (size_t i = 0; i < wb_json_len(cases); i++) {
         bool decides = wb_json_bool_or(wb_json_at(cases, i), "decides", false);
         failed += decides && has_status(wb_json_at(cases, i), "failed");
@@ -235,6 +256,12 @@ void wb_gate_markdown(const wb_json *gate, struct wb_buf *out)
     add_md(out, wb_json_str_or(gate, "campaign", "?"));
     wb_buf_addf(out, ", changes below %.3g %% do not matter.\n",
                 wb_json_real_or(gate, "threshold_percent", 2));
+    if (forced.len > 0) {
+        wb_buf_adds(out, "\nJudged by force, although these differ: ");
+        add_md(out, wb_buf_str(&forced));
+        wb_buf_adds(out, ".\n");
+    }
+    wb_buf_release(&forced);
 }
 
 /* ---- GitHub's log ---- */

@@ -233,10 +233,14 @@ static struct wb_table *contrast_table(const wb_json *contrasts, size_t first)
     struct wb_table *t = wb_table_new();
     const char *about = about_of(contrasts, first);
     size_t n = wb_json_len(contrasts);
+    /* Planned looks have an interval of their own level. */
+    WB_AUTO_FREE char *interval =
+        wb_strf("%.4g %% interval",
+                wb_json_real_or(change_of(wb_json_at(contrasts, first)), "level_percent", 95));
 
     wb_table_column(t, "contrast", WB_LEFT);
     wb_table_column(t, "ratio", WB_RIGHT);
-    wb_table_column(t, "95 % interval", WB_RIGHT);
+    wb_table_column(t, interval, WB_RIGHT);
     wb_table_column(t, "q", WB_RIGHT);
     wb_table_column(t, "verdict", WB_LEFT);
     for (size_t i = first; i < n; i++) {

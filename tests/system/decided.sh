@@ -1,6 +1,6 @@
 #!/bin/bash
 # A campaign that ends when it is decided: looks at the planned rounds only, and goes on as planned
-# after a crash in between. A twentieth of a core against a whole one is a difference that any host
+# after a crash in between. A tenth of a core against a whole one is a difference that any host
 # shows, and the limits of validity are so wide that a busy host does not stop it.
 set -u
 cd -- "$(dirname -- "$0")/../.." || exit 2
@@ -10,7 +10,7 @@ alone
 export WB_STATE=$build/test/state WB_RECIPES=recipes
 store=$tmp/store.git
 study=recipes/redis/studies/slowdown.yaml
-args=(-f "cpu_quota=none, 0.05" -f "rounds={at_least: 8, at_most: 12, until: decided}"
+args=(-f "cpu_quota=none, 0.1" -f "rounds={at_least: 8, at_most: 12, until: decided}"
     -f workload.phases.max.warm_up=50ms -f workload.phases.max.for=300ms -f workload.data.rows=200
     -f "validity.limits.foreign_cpu={noisy: 100, invalid: 200}")
 for limit in steal canary; do
