@@ -299,11 +299,51 @@ static int compute_rows(const wb_json *in, struct row *rows, size_t n, wb_json *
     return 0;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* "40 rows: 2 worse, 38 inconclusive; half of these would be settled by 31 values a side". Owned.
+ */
+static char *rows_sentence(const struct row *rows, size_t n)
+{
+    static const enum wb_verdict order[] = {WB_V_WORSE,       WB_V_BETTER,     WB_V_DIFFERENT,
+                                            WB_V_NEGLIGIBLE,  WB_V_EQUIVALENT, WB_V_INCONCLUSIVE,
+                                            WB_V_INSUFFICIENT};
+    struct wb_buf b = WB_BUF_INIT(1000);
+    WB_AUTO_FREE size_t *needed = wb_calloc(n, sizeof(size_t));
+    size_t open = 0, shown = 0;
+
+    wb_buf_addf(&b, "%zu row%s", n, n == 1 ? "" : "s");
+    for (size_t k = 0; k < WB_LEN(order); k++) {
+        const char *word = wb_verdict_word(order[k]);
+        size_t count = 0;
+        for (size_t i = 0; i < n; i++)
+            count += rows[i].effect.verdict == order[k];
+        if (count > 0)
+            wb_buf_addf(&b, "%s%zu %s", shown++ > 0 ? ", " : ": ", count,
+                        word ? word : "different");
+    }
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].effect.verdict == WB_V_INCONCLUSIVE && rows[i].effect.rounds_needed > 0)
+            needed[open++] = rows[i].effect.rounds_needed;
+    if (open > 0) {
+        qsort(needed, open, sizeof(*needed), by_size);
+        wb_buf_addf(&b, "; half of the open ones would be settled by %zu values a side",
+                    needed[(open - 1) / 2]);
+    }
+    return wb_buf_take(&b);
+}
+
 static int answer_rows(const wb_json *in, wb_json **out, struct wb_err *err)
 {
     const wb_json *list = wb_json_get(in, "rows");
     size_t n = wb_json_len(list);
     wb_json *warnings, *answer, *answers;
+    WB_AUTO_FREE char *sentence = NULL;
     struct row *rows;
     int rc;
 
@@ -321,8 +361,10 @@ static int answer_rows(const wb_json *in, wb_json **out, struct wb_err *err)
         answers = wb_json_array();
         for (size_t i = 0; i < n; i++)
             wb_json_push(answers, row_json(&rows[i]));
+        sentence = rows_sentence(rows, n);
         wb_json_set_int(answer, "n", (int64_t)n);
         wb_json_set_str(answer, "method", "benjamini-hochberg");
+        wb_json_set_str(answer, "sentence", sentence);
         wb_json_set(answer, "rows", answers);
         wb_json_set(answer, "geomean", geomean(rows, n, warnings));
         wb_json_set_int(answer, "analysis_version", WB_ANALYSIS_VERSION);

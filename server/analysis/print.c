@@ -421,10 +421,8 @@ void wb_stats_compare_print(const wb_json *answer, int width, struct wb_buf *out
     if (wb_json_is_number(wb_json_get(mean, "ratio")))
         wb_buf_addf(out, "\nGeometric mean of the ratios of %lld rows: %.4f\n",
                     (long long)wb_json_int_or(mean, "of", 0), wb_json_real_or(mean, "ratio", NAN));
-    if (rows == NULL) {
-        wb_buf_addc(out, '\n');
-        wb_text_wrapped(out, "", 2, wb_json_str_or(answer, "sentence", ""), width);
-    }
+    wb_buf_addc(out, '\n');
+    wb_text_wrapped(out, "", 2, wb_json_str_or(answer, "sentence", ""), width);
     wb_text_notes(out, wb_json_get(answer, "warnings"), width);
 }
 
