@@ -10,6 +10,10 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/weighbridge-test.XXXXXX") || exit 2
 tmp=$(cd "$tmp" && pwd -P)
 echo "$$" >"$tmp/pid"
 cleanup=()
+# pause SECONDS: a wait without a process: what nobody writes to is read. (A process for each of
+# thousands of waits makes bash mistake one whose number comes again for another.)
+exec {never}<> <(:)
+pause() { read -rt "$1" <&"$never"; }
 
 # Whatever way a test ends, the host is free afterwards: what its campaigns left is removed first,
 # while its container engine is still there.
@@ -76,7 +80,7 @@ within() {
     shift
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        read -rt 0.02 <> <(:)
+        pause 0.02
     done
     return 0 # the loop's own status is that of its last pause
 }
@@ -163,7 +167,7 @@ nothing_left() {
     for i in 1 2 3; do
         now=$(snapshot)
         [ "$before" = "$now" ] && break
-        [ "$i" -eq 3 ] || read -rt 0.5 <> <(:)
+        [ "$i" -eq 3 ] || pause 0.5
     done
     is "$1: nothing is left" "$before" "$now"
 }
@@ -189,6 +193,24 @@ says() { grep -q -- "$2" "$tmp/$1"; }
 campaign_of() { sed -nE 's/^campaign (cmp_[0-9A-Z]+):.*/\1/p' "$tmp/$1"; }
 clean() { "$wb" clean --store "$store" --wait-for-host 600 >"$tmp/clean" 2>&1; }
 reasons() { json reasons <"$tmp/newest"; }
+
+# The attempts that began in $store, by the events of its campaigns: each of them has a record,
+# and nothing else has one. Passes that do not count (calibration) are left out.
+attempts() {
+    perl -MJSON::PP -e '
+        my ($store, @began) = shift;
+        for my $dir (@ARGV) {
+            open my $f, "<", "$dir/state.json" or next;
+            my $state = eval { decode_json(join "", <$f>) } or next;
+            next unless ($state->{store} // "") eq $store;
+            open $f, "<", "$dir/events.ndjson" or next;
+            while (<$f>) {
+                my $e = eval { decode_json($_) } or next;
+                push @began, $e->{run} if $e->{type} eq "run.start" && !$e->{calibrating};
+            }
+        }
+        my %seen; print "$_\n" for sort grep { !$seen{$_}++ } @began' "$store" "$WB_STATE"/campaigns/*
+}
 
 # A copy of the recipes in $spoilt, to be spoilt.
 spoilt=$tmp/recipes

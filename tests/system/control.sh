@@ -109,6 +109,74 @@ check "and waited for one another" grep -q 'waiting for this host.*campaign cmp_
 is "all of them are recorded" "3 3" "$("$wb" list --json --store "$tmp/race0.git" | json items.n) $("$wb" list --json --store "$tmp/race1.git" | json items.n)"
 nothing_left "a race"
 
+# Two controllers that begin at once, each with a store of its own; whichever got the host is killed
+# at a random moment. The other then has the host, or is told whose living things are on it and what
+# to type; the two never measure at the same time, and each attempt is in its own store.
+RANDOM=${CONTROL_SEED:-7}
+for i in 1 2 3 4 5 6; do
+    pids=()
+    for side in a b; do
+        : >"$tmp/side.$side"
+        "$wb" run "$aa" "${short[@]}" -f workload.phases.max.for=1500ms --store "$tmp/side-$side.git" \
+            >/dev/null 2>"$tmp/side.$side" 8>&- &
+        pids+=($!)
+    done
+    first_seen() { grep -l '^run 1/1 .*  deploy' "$tmp"/side.[ab] >"$tmp/first"; }
+    within 700 first_seen || bad "race $i: one of the two begins"
+    pause "$((RANDOM % 3)).$((RANDOM % 10))"
+    if grep -q 'side\.a$' "$tmp/first"; then first=a other=b at=0; else first=b other=a at=1; fi
+    kill -9 "${pids[at]}" 2>/dev/null
+    wait "${pids[at]}" 2>/dev/null
+    wait "${pids[1 - at]}"
+    rc=$?
+    if [ $rc -eq 22 ]; then
+        check "race $i: the other one is told whose things are there" \
+            grep -q "weighbridge clean --store $tmp/side-$first.git" "$tmp/side.$other" || tail -n 3 "$tmp/side.$other"
+    else
+        check "race $i: the other one comes to its end, here exit $rc" [ $rc -eq 0 -o $rc -eq 14 ] || tail -n 3 "$tmp/side.$other"
+    fi
+    "$wb" clean --store "$tmp/side-$first.git" --wait-for-host 600 >"$tmp/clean" 2>&1
+    is "race $i: the killed one is cleaned up" 0 $?
+    for side in a b; do
+        "$wb" clean --store "$tmp/side-$side.git" --wait-for-host 600 >/dev/null 2>&1
+        "$wb" list --json --store "$tmp/side-$side.git" >"$tmp/list.$side" 2>/dev/null || echo '{"items": []}' >"$tmp/list.$side"
+    done
+    is "race $i: the two were never at it at once" "" "$(perl -MJSON::PP -e '
+        my @r;
+        for (@ARGV) { open my $f, "<", $_; push @r, @{decode_json(join "", <$f>)->{items}} }
+        @r = sort { $a->{started_at} cmp $b->{started_at} } grep { !$_->{interrupted} } @r;
+        for my $i (1 .. $#r) { print "$r[$i-1]{id} $r[$i]{id}" if $r[$i]{started_at} lt $r[$i-1]{ended_at} }' \
+        "$tmp/list.a" "$tmp/list.b")"
+    nothing_left "race $i"
+done
+for side in a b; do
+    is "race: attempts of side $side are its records" "$(store=$tmp/side-$side.git attempts | wc -l)" "$(json items.n <"$tmp/list.$side")"
+    check "race: store $side is whole" "$wb" verify --all --store "$tmp/side-$side.git"
+done
+
+# --- an owner whose store is no more ---
+
+store=$tmp/lost.git start lost "$aa" "${short[@]}" -f workload.phases.max.for=10s
+within 700 says lost '  max'
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+lost=$(git --git-dir="$tmp/lost.git" symbolic-ref HEAD)
+rm -rf "$tmp/lost.git"
+run "$aa" "${short[@]}"
+is "living things of an owner without a store: refused" 22 $?
+check "with a way out that needs none" grep -q "weighbridge clean --owner ${lost##*/}" "$tmp/err" || tail -n 2 "$tmp/err"
+"$wb" clean --owner "${lost##*/}" --store "$tmp/none.git" --wait-for-host 600 >"$tmp/clean" 2>&1
+is "it needs no store" 0 $?
+check "it says what it removed" grep -qE '^0 interrupted campaigns closed, 0 attempts recorded, [1-9]' "$tmp/clean" || cat "$tmp/clean"
+check "and makes none" [ ! -e "$tmp/none.git" ]
+"$wb" clean --store "$tmp/none.git" >"$tmp/clean" 2>&1
+is "without --owner a store is needed" 21 $?
+"$wb" clean --owner ../x --store "$tmp/none.git" >"$tmp/clean" 2>&1
+check "an owner that cannot be one is refused, here $?" grep -q 'not the id of an owner' "$tmp/clean"
+# Its unfinished campaign is nobody's any more.
+rm -rf "$WB_STATE/campaigns/$(campaign_of lost)"
+nothing_left "an owner without a store"
+
 # --- strangers ---
 
 # A process called like ours, a container without marks, a group of somebody else with a process

@@ -41,23 +41,6 @@ supervisor() {
     done
 }
 
-# Every attempt that began has a record, and nothing else has one: by the events of this test's
-# campaigns against the list of its store. Attempts of calibration have none.
-attempts() {
-    perl -MJSON::PP -e '
-        my ($store, @began) = shift;
-        for my $dir (@ARGV) {
-            open my $f, "<", "$dir/state.json" or next;
-            my $state = eval { decode_json(join "", <$f>) } or next;
-            next unless ($state->{store} // "") eq $store;
-            open $f, "<", "$dir/events.ndjson" or next;
-            while (<$f>) {
-                my $e = eval { decode_json($_) } or next;
-                push @began, $e->{run} if $e->{type} eq "run.start" && !$e->{calibrating};
-            }
-        }
-        my %seen; print "$_\n" for sort grep { !$seen{$_}++ } @began' "$store" "$WB_STATE"/campaigns/*
-}
 recorded() { "$wb" list --json --store "$store" | grep -o '"id": "run_[0-9A-Z]*"' | cut -d'"' -f4 | sort; }
 # balanced NAME: keeps what tells why when it is not so.
 balanced() {
@@ -227,7 +210,7 @@ for ((i = 1; i <= times; i++)); do
     victim=${victims[RANDOM % 6]}
     start random "${study[@]}"
     at=$((RANDOM * span / 32768))
-    read -rt "$((at / 1000)).$(printf %03d $((at % 1000)))" <> <(:)
+    pause "$((at / 1000)).$(printf %03d $((at % 1000)))"
     case $victim in
     engine) pids=$pid ;;
     supervisor) pids=$(supervisor) ;;
@@ -246,7 +229,7 @@ for ((i = 1; i <= times; i++)); do
         # A clean may be killed as well.
         "$wb" clean --store "$store" >/dev/null 2>&1 8>&- &
         cleaner=$!
-        read -rt "0.0$((RANDOM % 10))" <> <(:)
+        pause "0.0$((RANDOM % 10))"
         kill -9 "$cleaner" 2>/dev/null
         wait "$cleaner" 2>/dev/null
         clean

@@ -121,7 +121,7 @@ is "the dead lock files are gone" "" "$(find "$store" -name '*.lock' ! -name 'we
 lock=$store/refs/heads/records/lab.lock
 (
     exec 9>"$lock"
-    read -rt 3 <> <(:)
+    pause 3
     rm -f "$lock"
 ) &
 within 5 [ -e "$lock" ]
