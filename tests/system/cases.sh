@@ -196,6 +196,36 @@ starts=$("$wb" list --json --store "$tmp/of1.git" | json items.0.started_at)
 check "048: the second begins after the first, $starts against $ends" [ "$ends" \< "$starts" ]
 nothing_left "048: two runs"
 
+# --- caches: what a campaign that can be resumed was begun with stays, the rest goes and comes back ---
+
+mkdir -p "$tmp/state"
+cp -R "$WB_STATE/cache" "$tmp/state/"
+state=$WB_STATE
+export WB_STATE=$tmp/state
+caches() { "$wb" clean --caches --store "$tmp/caches.git" --wait-for-host 600 >"$tmp/clean" 2>&1; }
+prefixes() { find "$WB_STATE/prefix" -mindepth 1 -maxdepth 1 -type d | wc -l; }
+store=$tmp/caches.git start broken "$aa" "${short[@]}" -f workload.phases.max.for=10s
+within 700 says broken '^run 1/1 .*  max'
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+caches
+is "caches: clean after a kill" 0 $?
+is "caches: the bits of what can be resumed stay" 1 "$(prefixes)"
+check "caches: and that is said" grep -q "was kept: campaign $(campaign_of broken) can be resumed" "$tmp/clean" || cat "$tmp/clean"
+"$wb" resume "$(campaign_of broken)" --store "$tmp/caches.git" --wait-for-host 600 >/dev/null 2>"$tmp/err" 8>&-
+rc=$?
+check "caches: it is resumed, here exit $rc" [ $rc -eq 0 -o $rc -eq 14 ] || tail -n 3 "$tmp/err"
+caches
+is "caches: clean after it" 0 $?
+is "caches: then they go" 0 "$(prefixes)"
+check "caches: artifacts stay" [ -s "$WB_STATE/cache/artifacts/redis/7.0.15/artifacts.json" ]
+store=$tmp/caches.git run "$aa" "${short[@]}"
+rc=$?
+check "caches: the next run makes them again, here exit $rc" [ $rc -eq 0 -o $rc -eq 14 ]
+is "caches: once" 1 "$(prefixes)"
+export WB_STATE=$state
+nothing_left "caches"
+
 check "the store is whole" git --git-dir="$store" fsck --full --strict --no-progress
 check "and verified" "$wb" verify --all --store "$store"
 summary

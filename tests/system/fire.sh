@@ -22,11 +22,13 @@ study=(recipes/redis/studies/forms.yaml --profile small -f workload.phases.max.w
     -f workload.phases.latency.warm_up=100ms -f workload.phases.latency.for=500ms
     -f workload.phases.latency.rate=2k/s --rounds 1 --wait-for-host 600)
 
-# Processes in a group of the newest run: its database or its load, natively or in a container of
-# this test's engine.
+# Processes of this test's runs: of their database or their load, natively or in a container.
 in_group() { # db0|load
-    local id
-    cat /sys/fs/cgroup/memory/weighbridge/*-"$1"/cgroup.procs /sys/fs/cgroup/weighbridge/*-"$1"/cgroup.procs 2>/dev/null
+    local dir id
+    for dir in "$WB_STATE"/campaigns/*/runs/run_*; do
+        cat /sys/fs/cgroup/memory/weighbridge/"${dir##*/}-$1"/cgroup.procs \
+            /sys/fs/cgroup/weighbridge/"${dir##*/}-$1"/cgroup.procs 2>/dev/null
+    done
     [ "$1" = load ] && return
     engine_get /containers/json | grep -o '"Id":"[0-9a-f]*"' | cut -d'"' -f4 | while read -r id; do
         cat /sys/fs/cgroup/memory/docker/"$id"/cgroup.procs /sys/fs/cgroup/docker/"$id"/cgroup.procs 2>/dev/null
