@@ -132,6 +132,7 @@ others() {
 snapshot() {
     local p exe line
     others >"$tmp/others"
+    [ -e "$tmp/ports" ] || listening >"$tmp/ports"
     {
         find /sys/fs/cgroup -type d -path '*weighbridge/*' 2>/dev/null | sed 's/^/group /'
         for p in /proc/[0-9]*; do
@@ -148,11 +149,13 @@ snapshot() {
         fi
         grep -F " $build/test/" /proc/self/mounts | sed 's/^/mount /'
         find /run/weighbridge -mindepth 2 -name '*.json' 2>/dev/null | sed 's/^/note /'
-        # Ports that runs get; other listeners come and go as they like.
-        listening | awk '$1 >= 16379 && $1 < 16780 { print "port " $1 }'
+        # Ports that runs get and nobody had at first, while no run of others can have them.
+        [ "$(cat "$tmp/others")" != -none- ] || listening | grep -vxFf "$tmp/ports" |
+            awk '$1 >= 16379 && $1 < 16780 { print "port " $1 }'
         find "$WB_STATE"/campaigns/*/runs -mindepth 1 -maxdepth 1 2>/dev/null | sed 's/^/folder /'
     } >"$tmp/seen"
     others >>"$tmp/others" # one that began meanwhile
+    [ "$(sort -u "$tmp/others")" = -none- ] || sed -i '/^port /d' "$tmp/seen"
     grep -vFf "$tmp/others" "$tmp/seen"
     true
 }
