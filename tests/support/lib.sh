@@ -87,14 +87,18 @@ within() {
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
-# The value at a jq-like dotted path of a JSON document on stdin: `json a.b.0`. Perl's core has
-# a JSON reader on every Debian.
+# The value at a dotted path of a JSON document on stdin: `json a.b.0`, `json a.n` for the length of
+# a list. Keys may have dots themselves: the longest one that is there wins. Perl's core has a JSON
+# reader on every Debian.
 json() {
     perl -MJSON::PP -e '
         local $/; my $d = JSON::PP->new->allow_nonref->decode(<STDIN>);
-        for my $k (split /\./, $ARGV[0]) {
-            last unless defined $d;
-            $d = ref $d eq "ARRAY" ? ($k eq "n" ? scalar @$d : $d->[$k]) : $d->{$k};
+        my @k = split /\./, $ARGV[0];
+        while (@k && defined $d) {
+            if (ref $d eq "ARRAY") { my $k = shift @k; $d = $k eq "n" ? scalar @$d : $d->[$k]; next }
+            my $n = @k;
+            $n-- while $n > 1 && !exists $d->{join ".", @k[0 .. $n - 1]};
+            $d = $d->{join ".", splice @k, 0, $n};
         }
         print defined $d ? (ref $d ? JSON::PP->new->canonical->encode($d) : $d) : "null", "\n"' "$1"
 }
