@@ -68,6 +68,17 @@ static bool leaves_time_out(const wb_json *load, const struct wb_validity_limits
            wb_busiest_thread(load, "cpu_percent") <= limits->client_cpu_noisy;
 }
 
+/* The most by which operations that began before the window and ended in it add to Little's ratio:
+ * each of those in flight at its start has at most its whole service time from before. 0 where the
+ * longest one is not known. */
+static double before_window(const wb_json *load)
+{
+    double longest = wb_json_number(wb_json_path(load, "operations.all.service.max_ms"), NAN);
+    double window = wb_json_number(wb_json_path(load, "window.seconds"), NAN);
+
+    return longest >= 0 && window > 0 ? longest / 1000 / window : 0;
+}
+
 static void judge_little(struct wb_judge *j, const wb_json *window,
                          const struct wb_validity_limits *limits)
 {
@@ -86,6 +97,15 @@ static void judge_little(struct wb_judge *j, const wb_json *window,
         c.value = NAN;
         c.not_applicable = true;
         wb_judge_add(j, &c, "Little's law: not checked");
+        return;
+    }
+    if (c.value > LITTLE_TOO_MUCH && c.value <= LITTLE_TOO_MUCH + before_window(load)) {
+        c.verdict = WB_NOISY;
+        wb_judge_add(j, &c,
+                     "rate times mean service time is %.3f of the %.0f operations in flight: the "
+                     "window is so short against its longest operation that those which began "
+                     "before it explain that",
+                     c.value, in_flight);
         return;
     }
     if (c.value > LITTLE_TOO_MUCH) {

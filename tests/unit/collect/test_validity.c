@@ -217,6 +217,42 @@ static void test_dependent_limits(void **state)
     }
 }
 
+/* What began before a short window and ended in it adds to Little's ratio, by no more than the
+ * longest operation's part of the window. */
+static void test_edge_of_window(void **state)
+{
+    static const struct {
+        double seconds, longest_ms, rate;
+        enum wb_validity verdict;
+        const char *outcome;
+    } rows[] = {
+        {10, 500, 105000, WB_VALID, ""},
+        {10, 500, 109900, WB_NOISY, ""},
+        {10, 500, 110100, WB_INVALID_RUN, "inconsistent"},
+        {0.5, 600, 216000, WB_NOISY, ""},
+        {0.5, 600, 226000, WB_INVALID_RUN, "inconsistent"},
+        {10, -1, 106000, WB_INVALID_RUN, "inconsistent"},
+        {0, 500, 106000, WB_INVALID_RUN, "inconsistent"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_JSON wb_json *evidence = NULL;
+        wb_json *w = good_window("closed"), *window = wb_json_object();
+        const char *outcome;
+        enum wb_validity v;
+
+        wb_json_set_real(window, "seconds", rows[i].seconds);
+        set_path(w, "load.window", window);
+        set_path(w, "load.operations.all.service.max_ms", wb_json_real(rows[i].longest_ms));
+        set_path(w, "load.achieved_per_s", wb_json_real(rows[i].rate));
+        v = judge(w, &evidence);
+        outcome = wb_evidence_outcome(evidence);
+        if (v != rows[i].verdict || strcmp(outcome ? outcome : "", rows[i].outcome) != 0)
+            fail_msg("row %zu: %s, outcome %s", i, wb_validity_name(v), outcome ? outcome : "-");
+    }
+}
+
 static void set_thread(wb_json *window, const char *key, double v)
 {
     wb_json_set_real(wb_json_at(wb_json_path(window, "load.client.threads"), 1), key, v);
@@ -473,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_dependent_limits),
+        cmocka_unit_test(test_edge_of_window),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_reason),
