@@ -33,14 +33,15 @@ enum wb_slot_flags {
     WB_SLOT_EXPIRED = 4, /* counted as timed out; a reply is late */
     WB_SLOT_PARKED = 8,  /* the protocol will send it again */
     WB_SLOT_AGAIN = 16,  /* the protocol has done so, or will */
+    WB_SLOT_TXN = 32,    /* of a transaction */
 };
 
 struct wb_slot {
     int64_t scheduled; /* intended start, ns monotonic; closed loop: when issued */
     int64_t written;   /* handed to the kernel; until then when issued */
-    uint64_t index;    /* of the operation in the stream; while loading: the key */
+    uint64_t index;    /* of the operation in the stream; loading, or of a transaction: the key */
     uint8_t op, phase, flags, attempt;
-    uint32_t unused;
+    uint32_t txn; /* TXN: which of the worker's */
 };
 
 enum wb_conn_state { WB_CONN_DOWN, WB_CONN_CONNECTING, WB_CONN_GREETING, WB_CONN_UP };

@@ -63,7 +63,8 @@ static void add_to_curve(struct exploration *x, const wb_json *doc, const char *
                          const char *stage, const struct point *p)
 {
     wb_json *c = wb_json_object();
-    const wb_json *response = wb_json_path(doc, "operations.all.response");
+    const wb_json *response = wb_json_path(doc, x->job->ntxn > 0 ? "transactions.all.response"
+                                                                 : "operations.all.response");
 
     wb_json_set_real(c, "offered_per_s", p->offered);
     wb_json_set_real(c, "achieved_per_s", p->achieved);
@@ -117,7 +118,7 @@ static int try_rate(struct exploration *x, double rate, const char *stage, bool 
     if (rc < 0)
         return rc;
     doc = wb_load_report(&o, &verdict);
-    *p = (struct point){.offered = rate, .achieved = wb_load_achieved(&o)};
+    *p = (struct point){.offered = rate, .achieved = wb_load_units_per_s(&o)};
     p->held = o.end == WB_LOAD_DONE && holds(&o, verdict);
     x->end = o.end;
     x->loaded = true;

@@ -48,7 +48,7 @@ static void ring_remove(struct wb_conn **ring, struct wb_conn *c)
 
 void wb_worker_update_ready(struct wb_worker *w, struct wb_conn *c)
 {
-    bool want = (w->open || w->shard) && wb_issue_has_room(w, c);
+    bool want = (w->open || w->shard || w->txns) && wb_issue_has_room(w, c);
 
     if (want && !c->ready)
         ring_insert(ring_of(w, c), c);
@@ -160,6 +160,10 @@ void wb_worker_refill(struct wb_worker *w, struct wb_conn *c)
 {
     uint32_t before = c->tail;
 
+    if (__builtin_expect(w->txns != NULL, 0) && w->stage == WB_STAGE_RUN) {
+        wb_worker_update_ready(w, c); /* the next turn gives it work */
+        return;
+    }
     if (__builtin_expect(w->shard != NULL, 0)) {
         wb_shard_refill(w, c);
         return;
@@ -198,6 +202,10 @@ void wb_worker_issue_due(struct wb_worker *w)
 {
     const struct wb_load_job *job = w->plan->job;
 
+    if (w->txns) {
+        wb_txns_go(w);
+        return;
+    }
     if (w->shard) {
         wb_shards_issue_due(w);
         return;
@@ -272,10 +280,24 @@ void wb_worker_failed(struct wb_worker *w, struct wb_slot *s, enum wb_reply clas
     ph->op[s->op].failed++;
     w->live--;
     wb_hist_record(&ph->failed, at - s->written);
-    if (w->open && class == WB_REPLY_TIMEOUT)
+    if (s->flags & WB_SLOT_TXN)
+        wb_txns_ended(w, s, false, class == WB_REPLY_TIMEOUT, at);
+    else if (w->open && class == WB_REPLY_TIMEOUT)
         wb_hist_record(&ph->op[s->op].response, at - s->scheduled);
     if (s->phase == WB_PHASE_LOAD)
         retry_row(w, s);
+}
+
+/* A success of an operation of a transaction. */
+static void reply_of_txn(struct wb_worker *w, const struct wb_slot *s)
+{
+    struct wb_phase_stats *ph = &w->cur->phase[s->phase];
+
+    w->live--;
+    ph->op[s->op].ok++;
+    ph->done_in_window += w->in_window;
+    wb_hist_record(&ph->op[s->op].service, w->now - s->written);
+    wb_txns_ended(w, s, true, false, w->now);
 }
 
 void wb_worker_reply_slow(struct wb_worker *w, struct wb_conn *c, enum wb_reply reply)
@@ -289,6 +311,8 @@ void wb_worker_reply_slow(struct wb_worker *w, struct wb_conn *c, enum wb_reply 
     } else if (w->now - s->written > w->timeout_ns) {
         w->cur->phase[s->phase].late++;
         wb_worker_failed(w, s, WB_REPLY_TIMEOUT, s->written + w->timeout_ns);
+    } else if (reply == WB_REPLY_OK) {
+        reply_of_txn(w, s);
     } else {
         wb_worker_failed(w, s, reply == WB_REPLY_MISS ? WB_REPLY_MISMATCH : reply, w->now);
     }
@@ -315,7 +339,7 @@ static void censor(struct wb_worker *w, const struct wb_slot *s, int64_t at)
     struct wb_op_stats *o = &w->cur->phase[s->phase].op[s->op];
 
     o->censored++;
-    if (w->open)
+    if (w->open && !(s->flags & WB_SLOT_TXN))
         wb_hist_record(&o->response, at - s->scheduled);
 }
 
@@ -351,6 +375,10 @@ void wb_worker_censor(struct wb_worker *w)
         c->tail = c->head + c->expired;
         if (c->stamped - c->head > c->tail - c->head)
             c->stamped = c->tail;
+    }
+    if (w->txns && w->stage == WB_STAGE_RUN) {
+        wb_txns_censor(w);
+        return;
     }
     if (!w->open)
         return;

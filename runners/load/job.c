@@ -63,6 +63,8 @@ static const struct field fields[] = {
     {"value_content", NULL, NULL, F_TEXT, AT(content_text), 0, 0, 0,
      "random, letters, zeros, or the share that compresses away, e.g. 60%"},
     {"mix", "--mix", "MIX", F_MIX, AT(mix_text), 0, 0, 0, "weights, e.g. get=80,set=20 [get=100]"},
+    {"transactions", "--transactions", "TEXT", F_TEXT, AT(txn_text), 0, 0, 0,
+     "login=get,10..100*get@derived; up=set,get,set (or 9&get)"},
     {"model", NULL, NULL, F_TEXT, AT(model_text), 0, 0, 0, "closed or open"},
     {"rate", "--rate", "RATE", F_TEXT, AT(rate_text), 0, 0, 0,
      "open loop: 20k/s, 1 per 7s, steps 2k,5k/s, ramp 1k..9k/s"},

@@ -11,6 +11,7 @@
 #include "runners/load/laws.h"
 #include "runners/load/schedule.h"
 #include "runners/load/search.h"
+#include "runners/load/transactions.h"
 #include "server/base/json.h"
 
 enum wb_load_model { WB_LOAD_CLOSED, WB_LOAD_OPEN };
@@ -59,6 +60,7 @@ struct wb_load_job {
     char *rate_text; /* "20k/s", "1k,5k/s" (steps), "1k..20k/s" (ramp); NULL: rate_per_s as it is */
     char *sweep_text;  /* "10k,20k,50k/s": a window at each of these rates; NULL: none */
     char *search_text; /* "p99<5ms": looks for the highest rate that holds it; NULL: none */
+    char *txn_text;    /* composite transactions, as transactions.h says; NULL: none */
     double rate_per_s; /* open loop; total over all parts; of a profile the mean over the window */
     int64_t timeout_ns, warm_up_ns, for_ns, interval_ns;
     int64_t gather_ns; /* open loop: arrivals of this time may be sent together; 0: none */
@@ -87,7 +89,9 @@ struct wb_load_job {
     struct wb_size_law size_law;
     enum wb_load_content content;
     double zeros_share; /* COMPRESSIBLE: of the bytes */
-    struct wb_load_mix_part mix[WB_LOAD_OPS_MAX];
+    struct wb_txn_kind txn[WB_TXN_KINDS_MAX];
+    int ntxn;
+    struct wb_load_mix_part mix[WB_LOAD_OPS_MAX]; /* of the transactions where there are any */
     int nmix;
     int64_t part, parts;   /* part from 0 */
     int64_t start_unix_ms; /* 0: now */

@@ -239,7 +239,18 @@ static int check_mix(struct wb_load_job *job, struct wb_err *err)
     const char *s = job->mix_text ? job->mix_text : "get=100";
     double total = 0;
 
-    job->nmix = 0;
+    job->nmix = job->ntxn = 0;
+    if (job->txn_text) {
+        int rc = wb_txn_parse(job->txn_text, job->txn, &job->ntxn, err);
+        if (rc < 0)
+            return rc;
+        for (; !job->mix_text && job->nmix < job->ntxn; job->nmix++) { /* all as often */
+            memcpy(job->mix[job->nmix].name, job->txn[job->nmix].name, sizeof(job->mix[0].name));
+            job->mix[job->nmix].weight = 1;
+        }
+        if (!job->mix_text)
+            return 0;
+    }
     while (*s) {
         size_t n = strcspn(s, ","), name = strcspn(s, "=,");
         struct wb_load_mix_part *part = &job->mix[job->nmix];
@@ -380,6 +391,7 @@ wb_json *wb_load_job_json(const struct wb_load_job *job)
     wb_json_set_int(j, "keys", job->keys);
     wb_json_set_int(j, "key_bytes", job->key_bytes);
     wb_json_set_str(j, "key_choice", or_text(job->key_choice_text, "uniform"));
+    wb_json_set_str(j, "transactions", job->txn_text);
     wb_json_set_int(j, "value_bytes", job->value_bytes);
     wb_json_set_str(j, "value_size", job->size_text);
     wb_json_set_str(j, "value_content", or_text(job->content_text, "random"));

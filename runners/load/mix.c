@@ -1,8 +1,38 @@
 #include "runners/load/mix.h"
 
+#include <string.h>
+
 #include "runners/load/protocol.h"
 #include "server/base/buf.h"
 #include "server/base/rng.h"
+
+/* What the parts of a mix are: transactions where the job has any, else operations. */
+static int find(const struct wb_load_job *job, const struct wb_protocol *p, const char *name)
+{
+    if (job->ntxn == 0)
+        return wb_protocol_op(p, name);
+    for (int i = 0; i < job->ntxn; i++)
+        if (strcmp(job->txn[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static int unknown(const struct wb_load_job *job, const struct wb_protocol *p, const char *name,
+                   struct wb_err *err)
+{
+    struct wb_buf list = WB_BUF_INIT(256);
+
+    if (job->ntxn == 0)
+        for (int k = 0; p->ops[k]; k++)
+            wb_buf_addf(&list, "%s%s", k ? ", " : "", p->ops[k]);
+    for (int k = 0; k < job->ntxn; k++)
+        wb_buf_addf(&list, "%s%s", k ? ", " : "", job->txn[k].name);
+    (void)wb_fail(err, WB_INVALID, "mix: %s no %s '%s' (it has: %s)",
+                  job->ntxn ? "the job has" : "this protocol has",
+                  job->ntxn ? "transaction" : "operation", name, wb_buf_str(&list));
+    wb_buf_release(&list);
+    return -WB_INVALID;
+}
 
 int wb_mix_init(struct wb_mix *m, const struct wb_load_job *job, const struct wb_protocol *p,
                 struct wb_err *err)
@@ -13,17 +43,10 @@ int wb_mix_init(struct wb_mix *m, const struct wb_load_job *job, const struct wb
     for (int i = 0; i < job->nmix; i++)
         total += job->mix[i].weight;
     for (int i = 0; i < job->nmix; i++) {
-        int op = wb_protocol_op(p, job->mix[i].name);
+        int op = find(job, p, job->mix[i].name);
         double share;
-        if (op < 0) {
-            struct wb_buf list = WB_BUF_INIT(256);
-            for (int k = 0; p->ops[k]; k++)
-                wb_buf_addf(&list, "%s%s", k ? ", " : "", p->ops[k]);
-            (void)wb_fail(err, WB_INVALID, "mix: this protocol has no operation '%s' (it has: %s)",
-                          job->mix[i].name, wb_buf_str(&list));
-            wb_buf_release(&list);
-            return -WB_INVALID;
-        }
+        if (op < 0)
+            return unknown(job, p, job->mix[i].name, err);
         if (job->mix[i].weight <= 0)
             continue;
         sum += job->mix[i].weight;

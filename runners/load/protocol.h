@@ -91,6 +91,8 @@ const struct wb_protocol *const *wb_protocols(void);
 /* Which of its operations has this name, -1 when none has; get and set are the ones that read and
  * write a row in all protocols. */
 int wb_protocol_op(const struct wb_protocol *p, const char *name);
+/* Whether the mix or a transaction of a job uses an operation. */
+bool wb_protocol_used(const struct wb_protocol *p, const struct wb_load_job *job, int op);
 
 extern const struct wb_protocol wb_protocol_resp, wb_protocol_memcached, wb_protocol_cql,
     wb_protocol_null;

@@ -27,3 +27,15 @@ int wb_protocol_op(const struct wb_protocol *p, const char *name)
         return p->read_op;
     return strcmp(name, "set") == 0 ? p->write_op : -1;
 }
+
+bool wb_protocol_used(const struct wb_protocol *p, const struct wb_load_job *job, int op)
+{
+    for (int k = 0; k < job->ntxn; k++)
+        for (int i = 0; i < job->txn[k].nsteps; i++)
+            if (wb_protocol_op(p, job->txn[k].step[i].op) == op)
+                return true;
+    for (int i = 0; i < job->nmix && job->ntxn == 0; i++)
+        if (wb_protocol_op(p, job->mix[i].name) == op)
+            return true;
+    return false;
+}

@@ -50,14 +50,17 @@ static void set_latency(wb_json *o, const char *key, const struct wb_hist *h, ui
         wb_json_set(o, key, wb_load_latency(h, censored));
 }
 
-/* {count, response, service, lag} of one operation, or of all. */
-static wb_json *operation(const struct wb_op_stats *s, bool open)
+/* {count, response, service, lag} of one operation, or of all; of a step of transactions, or not.
+ */
+static wb_json *operation(const struct wb_op_stats *s, bool open, bool step)
 {
     wb_json *o = wb_json_object();
 
     wb_json_set_int(o, "count", (int64_t)s->ok);
-    if (open)
-        set_latency(o, "response", &s->response, s->censored, "no operation ended");
+    if (open && step)
+        wb_json_set_reason(o, "response", "a step has no intended start: see transactions");
+    else if (open)
+        set_latency(o, "response", &s->response, s->censored, "none ended");
     else
         wb_json_set_reason(o, "response", closed_reason);
     set_latency(o, "service", &s->service, 0, "no operation succeeded");
@@ -78,14 +81,16 @@ static wb_json *operations(const struct wb_load_outcome *o, enum wb_load_phase p
     struct wb_op_stats all = {.ok = sum.ok, .failed = sum.failed, .censored = sum.censored};
     bool open = o->job->model == WB_LOAD_OPEN;
 
+    bool step = o->job->ntxn > 0;
+
     wb_load_merged(&o->total, phase, 0, &all.service);
     wb_load_merged(&o->total, phase, 1, &all.response);
     wb_load_merged(&o->total, phase, 2, &all.lag);
-    wb_json_set(ops, "all", operation(&all, open));
+    wb_json_set(ops, "all", operation(&all, open, step));
     for (int i = 0; i < o->nops; i++) {
         const struct wb_op_stats *s = &ph->op[i];
         if (s->issued > 0 || s->censored > 0)
-            wb_json_set(ops, o->ops[i], operation(s, open));
+            wb_json_set(ops, o->ops[i], operation(s, open, step));
     }
     wb_hist_release(&all.service);
     wb_hist_release(&all.response);
@@ -102,6 +107,56 @@ static wb_json *time_text(int64_t unix_ms)
     s = wb_json_str(wb_buf_str(&b));
     wb_buf_release(&b);
     return s;
+}
+
+static void add_ops(struct wb_op_stats *to, const struct wb_op_stats *s)
+{
+    to->ok += s->ok;
+    to->failed += s->failed;
+    to->censored += s->censored;
+    wb_hist_add(&to->service, &s->service);
+    wb_hist_add(&to->response, &s->response);
+    wb_hist_add(&to->lag, &s->lag);
+}
+
+/* The same for transactions, with their own rates and counts. */
+static void set_transactions(wb_json *r, const struct wb_load_outcome *o)
+{
+    const struct wb_phase_stats *ph = &o->total.phase[WB_PHASE_MEASURE];
+    struct wb_phase_sum sum = wb_phase_transactions(&o->total, WB_PHASE_MEASURE);
+    bool open = o->job->model == WB_LOAD_OPEN;
+    struct wb_op_stats all = {0};
+    wb_json *t;
+
+    if (o->job->ntxn == 0 || o->window_ns <= 0) {
+        wb_json_set_reason(r, "transactions",
+                           o->job->ntxn ? "no measured window"
+                                        : "the job has no composite transactions");
+        return;
+    }
+    t = wb_json_object();
+    if (open)
+        wb_json_set_real(t, "offered_per_s", (double)o->txn_scheduled * 1e9 / (double)o->window_ns);
+    else
+        wb_json_set_reason(t, "offered_per_s", "closed loop");
+    wb_json_set_real(t, "achieved_per_s", wb_load_units_per_s(o));
+    wb_json_set_int(t, "scheduled", (int64_t)o->txn_scheduled);
+    wb_json_set_int(t, "ok", (int64_t)sum.ok);
+    wb_json_set_int(t, "failed", (int64_t)sum.failed);
+    wb_json_set_int(t, "dropped", (int64_t)sum.dropped);
+    wb_json_set_int(t, "censored", (int64_t)sum.censored);
+    wb_hist_init_ns(&all.service);
+    wb_hist_init_ns(&all.response);
+    wb_hist_init_ns(&all.lag);
+    for (int i = 0; i < o->job->ntxn; i++)
+        add_ops(&all, &ph->txn[i]);
+    wb_json_set(t, "all", operation(&all, open, false));
+    for (int i = 0; i < o->job->ntxn; i++)
+        wb_json_set(t, o->job->txn[i].name, operation(&ph->txn[i], open, false));
+    wb_hist_release(&all.service);
+    wb_hist_release(&all.response);
+    wb_hist_release(&all.lag);
+    wb_json_set(r, "transactions", t);
 }
 
 static void set_window(wb_json *r, const struct wb_load_outcome *o)
@@ -142,7 +197,10 @@ static void set_start(wb_json *r, const struct wb_load_outcome *o)
 
 static void set_rates(wb_json *r, const struct wb_load_outcome *o)
 {
-    if (o->job->model == WB_LOAD_OPEN && o->job->nsegments > 0 && o->window_ns > 0)
+    if (o->job->model == WB_LOAD_OPEN && o->job->ntxn > 0)
+        wb_json_set_reason(r, "offered_per_s",
+                           "transactions are offered: see transactions.offered_per_s");
+    else if (o->job->model == WB_LOAD_OPEN && o->job->nsegments > 0 && o->window_ns > 0)
         wb_json_set_real(r, "offered_per_s", (double)o->scheduled * 1e9 / (double)o->window_ns);
     else if (o->job->model == WB_LOAD_OPEN)
         wb_json_set_real(r, "offered_per_s", o->job->rate_per_s / (double)o->job->parts);
@@ -212,7 +270,8 @@ static void set_client(wb_json *r, const struct wb_load_outcome *o)
     /* Threads, the sums of all, and the values; arrivals that wait take none. */
     wb_json_set_int(c, "memory_bound_bytes",
                     o->job->threads * wb_worker_memory(o->job, o->nops) +
-                        2 * wb_stats_memory(o->nops) + WB_VALUE_POOL + o->job->value_bytes);
+                        2 * wb_stats_memory(o->nops, o->job->ntxn) + WB_VALUE_POOL +
+                        o->job->value_bytes);
     wb_json_set_int(c, "sends", (int64_t)o->sends);
     wb_json_set_int(c, "receives", (int64_t)o->receives);
     wb_json_set_int(c, "reconnects", (int64_t)o->total.reconnects);
@@ -238,7 +297,6 @@ static void set_data(wb_json *r, const struct wb_load_outcome *o)
 
 static void set_not_given(wb_json *r)
 {
-    wb_json_set_reason(r, "transactions", "the job has no composite transactions");
     wb_json_set_reason(r, "curve", "one fixed load, no sweep and no search");
     wb_json_set_reason(r, "sustained_per_s", "no search was asked for");
     wb_json_set_reason(r, "steady", "steadiness is not judged by this version of wb-load");
@@ -272,6 +330,7 @@ wb_json *wb_load_report(const struct wb_load_outcome *o, const char **verdict)
     else
         wb_json_set_reason(r, "little_ratio", "only closed loops have one");
     set_data(r, o);
+    set_transactions(r, o);
     set_not_given(r);
     wb_json_set(r, "error_samples", error_samples(o));
     wb_json_set(r, "job", wb_load_job_json(o->job));

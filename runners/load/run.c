@@ -71,6 +71,9 @@ static int plan_setup(struct control *c, struct wb_err *err)
         return rc;
     proto = p->target.protocol;
     p->job = p->data.job = job;
+    rc = wb_txn_plan_init(&p->txn, job->txn, job->ntxn, (uint64_t)job->seed, proto, err);
+    if (rc < 0)
+        return rc;
     rc = wb_mix_init(&p->mix, job, proto, err);
     if (rc < 0)
         return rc;
@@ -402,16 +405,37 @@ static int64_t start_time(const struct control *c)
 static void count_scheduled(struct control *c)
 {
     struct wb_load_outcome *o = c->out;
+    uint64_t issued = wb_phase_total(&o->total, WB_PHASE_MEASURE).issued;
+    uint64_t begun = wb_phase_transactions(&o->total, WB_PHASE_MEASURE).issued, due = 0;
 
     for (int i = 0; i < c->nworkers; i++) {
         const struct wb_worker *w = &c->worker[i];
-        if (c->job->model == WB_LOAD_OPEN)
-            o->scheduled += w->due_total - w->due_warm_up;
+        due += w->due_total - w->due_warm_up;
         o->backlog_at_end += w->backlog_at_end;
         o->connections_down += w->down_at_end;
     }
-    if (c->job->model == WB_LOAD_CLOSED)
-        o->scheduled = wb_phase_total(&o->total, WB_PHASE_MEASURE).issued;
+    if (c->job->ntxn > 0) {
+        o->txn_scheduled = c->job->model == WB_LOAD_OPEN ? due : begun;
+        o->scheduled = issued;
+    } else {
+        o->scheduled = c->job->model == WB_LOAD_OPEN ? due : issued;
+    }
+}
+
+/* Whether everything that was scheduled ended in one way. */
+static void check_sums(struct control *c, const char *what, uint64_t scheduled,
+                       const struct wb_phase_sum *sum)
+{
+    struct wb_load_outcome *o = c->out;
+
+    if (scheduled == sum->ok + sum->failed + sum->dropped + sum->censored || o->end_text)
+        return;
+    o->end = WB_LOAD_BROKEN;
+    o->end_text = wb_strf("%s: scheduled %llu is not ok %llu + failed %llu + dropped %llu + "
+                          "censored %llu",
+                          what, (unsigned long long)scheduled, (unsigned long long)sum->ok,
+                          (unsigned long long)sum->failed, (unsigned long long)sum->dropped,
+                          (unsigned long long)sum->censored);
 }
 
 /* When the last thread began its schedule, by the wall clock as it is after the start: a clock that
@@ -440,6 +464,8 @@ static void keep_what_there_is(struct control *c)
     o->warm_up_ns = c->warm_end - c->stage_start;
     o->window_ns = c->window_end > c->warm_end ? c->window_end - c->warm_end : 0;
     o->scheduled = sum.ok + sum.failed + sum.dropped + sum.censored;
+    sum = wb_phase_transactions(&o->total, WB_PHASE_MEASURE);
+    o->txn_scheduled = sum.ok + sum.failed + sum.dropped + sum.censored;
     for (int i = 0; i < c->nworkers; i++)
         o->backlog_at_end += c->backlog[i];
 }
@@ -477,14 +503,9 @@ static void measure(struct control *c)
     take_start(c);
     count_scheduled(c);
     sum = wb_phase_total(&o->total, WB_PHASE_MEASURE);
-    if (o->scheduled != sum.ok + sum.failed + sum.dropped + sum.censored) {
-        o->end = WB_LOAD_BROKEN;
-        o->end_text = wb_strf("scheduled %llu is not ok %llu + failed %llu + dropped %llu + "
-                              "censored %llu",
-                              (unsigned long long)o->scheduled, (unsigned long long)sum.ok,
-                              (unsigned long long)sum.failed, (unsigned long long)sum.dropped,
-                              (unsigned long long)sum.censored);
-    }
+    check_sums(c, "operations", o->scheduled, &sum);
+    sum = wb_phase_transactions(&o->total, WB_PHASE_MEASURE);
+    check_sums(c, "transactions", o->txn_scheduled, &sum);
 }
 
 static void merge_error_texts(struct control *c)
@@ -558,6 +579,8 @@ int wb_load_run(const struct wb_load_job *job, const struct wb_cancel *cancel,
             o.protocol = c.plan.target.protocol->describe(c.plan.context);
         wb_stats_init(&o.total, o.nops);
         wb_stats_init(&c.interval, o.nops);
+        wb_stats_add_transactions(&o.total, job->ntxn);
+        wb_stats_add_transactions(&c.interval, job->ntxn);
         wb_client_init(&c.client);
         rc = start_workers(&c, err);
     }

@@ -37,7 +37,8 @@ struct wb_load_outcome {
     /* The start of the schedule: as asked for (0: at once), and when the last thread began, both on
      * this host's wall clock, so that processes with the same start can be compared. */
     int64_t start_planned_unix_ms, start_unix_ms;
-    uint64_t scheduled; /* from the schedule (open) or the issued ones (closed) */
+    uint64_t txn_scheduled; /* transactions: from the schedule (open) or those begun (closed) */
+    uint64_t scheduled;     /* from the schedule (open) or the issued ones (closed) */
     uint64_t backlog_at_end, connections_down;
     uint64_t sends, receives;         /* of the intervals that make the window */
     struct wb_client_sample from, to; /* at the window's edges */

@@ -28,7 +28,7 @@ const char *wb_reply_name(enum wb_reply r)
     return (unsigned)r < WB_REPLIES ? names[r] : "unknown";
 }
 
-int64_t wb_stats_memory(int nops)
+int64_t wb_stats_memory(int nops, int ntxn)
 {
     struct wb_hist h;
     int64_t one;
@@ -36,7 +36,29 @@ int64_t wb_stats_memory(int nops)
     wb_hist_init_ns(&h);
     one = (int64_t)h.ncounts * 2 * (int64_t)sizeof(*h.low);
     wb_hist_release(&h);
-    return WB_PHASES * (3LL * nops + 2) * one;
+    return WB_PHASES * (3LL * (nops + ntxn) + 2) * one;
+}
+
+static struct wb_op_stats *ops_new(int n)
+{
+    struct wb_op_stats *op = wb_calloc((size_t)n, sizeof(*op));
+
+    for (int i = 0; i < n; i++) {
+        wb_hist_init_ns(&op[i].service);
+        wb_hist_init_ns(&op[i].response);
+        wb_hist_init_ns(&op[i].lag);
+    }
+    return op;
+}
+
+static void ops_free(struct wb_op_stats *op, int n)
+{
+    for (int i = 0; op && i < n; i++) {
+        wb_hist_release(&op[i].service);
+        wb_hist_release(&op[i].response);
+        wb_hist_release(&op[i].lag);
+    }
+    free(op);
 }
 
 void wb_stats_init(struct wb_stats *s, int nops)
@@ -44,28 +66,26 @@ void wb_stats_init(struct wb_stats *s, int nops)
     *s = (struct wb_stats){.nops = nops};
     for (int p = 0; p < WB_PHASES; p++) {
         struct wb_phase_stats *ph = &s->phase[p];
-        ph->op = wb_calloc((size_t)nops, sizeof(*ph->op));
-        for (int i = 0; i < nops; i++) {
-            wb_hist_init_ns(&ph->op[i].service);
-            wb_hist_init_ns(&ph->op[i].response);
-            wb_hist_init_ns(&ph->op[i].lag);
-        }
+        ph->op = ops_new(nops);
         wb_hist_init_ns(&ph->failed);
         wb_hist_init_ns(&ph->own_lag);
     }
+}
+
+void wb_stats_add_transactions(struct wb_stats *s, int ntxn)
+{
+    s->ntxn = ntxn;
+    for (int p = 0; p < WB_PHASES && ntxn > 0; p++)
+        s->phase[p].txn = ops_new(ntxn);
 }
 
 void wb_stats_release(struct wb_stats *s)
 {
     for (int p = 0; p < WB_PHASES; p++) {
         struct wb_phase_stats *ph = &s->phase[p];
-        for (int i = 0; ph->op && i < s->nops; i++) {
-            wb_hist_release(&ph->op[i].service);
-            wb_hist_release(&ph->op[i].response);
-            wb_hist_release(&ph->op[i].lag);
-        }
-        free(ph->op);
-        ph->op = NULL;
+        ops_free(ph->op, s->nops);
+        ops_free(ph->txn, s->ntxn);
+        ph->op = ph->txn = NULL;
         wb_hist_release(&ph->failed);
         wb_hist_release(&ph->own_lag);
     }
@@ -85,6 +105,9 @@ void wb_stats_clear(struct wb_stats *s)
         struct wb_phase_stats *ph = &s->phase[p];
         for (int i = 0; i < s->nops; i++)
             op_clear(&ph->op[i]);
+        for (int i = 0; i < s->ntxn; i++)
+            op_clear(&ph->txn[i]);
+        ph->txn_dropped = ph->txn_done_in_window = 0;
         for (int r = 0; r < WB_REPLIES; r++)
             ph->errors[r] = 0;
         ph->dropped = ph->cap_waits = ph->late = ph->verified = ph->done_in_window = 0;
@@ -114,6 +137,10 @@ void wb_stats_add(struct wb_stats *dst, const struct wb_stats *src)
         const struct wb_phase_stats *s = &src->phase[p];
         for (int i = 0; i < dst->nops; i++)
             op_add(&d->op[i], &s->op[i]);
+        for (int i = 0; i < dst->ntxn; i++)
+            op_add(&d->txn[i], &s->txn[i]);
+        d->txn_dropped += s->txn_dropped;
+        d->txn_done_in_window += s->txn_done_in_window;
         for (int r = 0; r < WB_REPLIES; r++)
             d->errors[r] += s->errors[r];
         d->dropped += s->dropped;
@@ -133,17 +160,29 @@ void wb_stats_add(struct wb_stats *dst, const struct wb_stats *src)
     dst->turns += src->turns;
 }
 
+static void sum_up(struct wb_phase_sum *t, const struct wb_op_stats *op, int n)
+{
+    for (int i = 0; i < n; i++) {
+        t->issued += op[i].issued;
+        t->ok += op[i].ok;
+        t->misses += op[i].misses;
+        t->failed += op[i].failed;
+        t->censored += op[i].censored;
+    }
+}
+
 struct wb_phase_sum wb_phase_total(const struct wb_stats *s, enum wb_load_phase phase)
 {
-    const struct wb_phase_stats *ph = &s->phase[phase];
-    struct wb_phase_sum t = {.dropped = ph->dropped};
+    struct wb_phase_sum t = {.dropped = s->phase[phase].dropped};
 
-    for (int i = 0; i < s->nops; i++) {
-        t.issued += ph->op[i].issued;
-        t.ok += ph->op[i].ok;
-        t.misses += ph->op[i].misses;
-        t.failed += ph->op[i].failed;
-        t.censored += ph->op[i].censored;
-    }
+    sum_up(&t, s->phase[phase].op, s->nops);
+    return t;
+}
+
+struct wb_phase_sum wb_phase_transactions(const struct wb_stats *s, enum wb_load_phase phase)
+{
+    struct wb_phase_sum t = {.dropped = s->phase[phase].txn_dropped};
+
+    sum_up(&t, s->phase[phase].txn, s->ntxn);
     return t;
 }

@@ -54,6 +54,8 @@ struct wb_op_stats {
 struct wb_phase_stats {
     struct wb_op_stats *op; /* one per operation of the protocol */
     uint64_t errors[WB_REPLIES];
+    struct wb_op_stats *txn; /* one per kind of transaction; service from the first issue */
+    uint64_t txn_dropped, txn_done_in_window;
     uint64_t dropped;        /* arrivals given up by the catch-up policy */
     uint64_t cap_waits;      /* arrivals that waited for a free slot */
     uint64_t late;           /* replies after the time-out */
@@ -64,15 +66,17 @@ struct wb_phase_stats {
 };
 
 struct wb_stats {
-    int nops;
+    int nops, ntxn;
     struct wb_phase_stats phase[WB_PHASES];
     uint64_t sends, receives, bytes_out, bytes_in;
     uint64_t reconnects, connect_failures;
     uint64_t turns;
 };
 
-int64_t wb_stats_memory(int nops); /* bytes of one set, at most */
+int64_t wb_stats_memory(int nops, int ntxn); /* bytes of one set, at most */
 void wb_stats_init(struct wb_stats *s, int nops);
+/* Gives a fresh set room for kinds of transactions. */
+void wb_stats_add_transactions(struct wb_stats *s, int ntxn);
 void wb_stats_release(struct wb_stats *s);
 void wb_stats_clear(struct wb_stats *s);
 void wb_stats_add(struct wb_stats *dst, const struct wb_stats *src);
@@ -82,5 +86,7 @@ struct wb_phase_sum {
     uint64_t issued, ok, misses, failed, dropped, censored;
 };
 struct wb_phase_sum wb_phase_total(const struct wb_stats *s, enum wb_load_phase phase);
+/* The same over the kinds of transactions. */
+struct wb_phase_sum wb_phase_transactions(const struct wb_stats *s, enum wb_load_phase phase);
 
 #endif

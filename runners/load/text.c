@@ -18,6 +18,30 @@ static void put_count(const wb_json *r, const char *key, struct wb_buf *out)
     wb_format_count((double)count_of(r, key), out);
 }
 
+/* The same of transactions: what was offered, and what came of it. */
+static void transaction_lines(const wb_json *t, const wb_json *job, struct wb_buf *out)
+{
+    double offered = wb_json_real_or(t, "offered_per_s", -1);
+
+    if (offered >= 0) {
+        wb_buf_adds(out, "offered   ");
+        wb_format_rate(offered, out);
+        wb_buf_addf(out, " %s arrivals, ", wb_json_str_or(job, "arrivals", "constant"));
+    } else {
+        wb_buf_adds(out, "begun     ");
+    }
+    put_count(t, "scheduled", out);
+    wb_buf_adds(out, " transactions\nserved    ");
+    wb_format_rate(wb_json_real_or(t, "achieved_per_s", 0), out);
+    wb_buf_adds(out, ", ");
+    put_count(t, "ok", out);
+    wb_buf_adds(out, " well, ");
+    put_count(t, "failed", out);
+    wb_buf_adds(out, " failed, ");
+    put_count(t, "censored", out);
+    wb_buf_adds(out, " not over at the end\n");
+}
+
 /* What was asked of the server and what came of it. */
 static void rate_lines(const wb_json *r, struct wb_buf *out)
 {
@@ -137,7 +161,8 @@ static void latency_table(const wb_json *ops, const char *what, struct wb_buf *o
     for (void *it = wb_json_first(ops); it; it = wb_json_next(ops, it)) {
         const wb_json *op = wb_json_iter_value(it);
         /* One kind of operation is all of them. */
-        if (wb_json_len(ops) == 2 && strcmp(wb_json_iter_key(it), "all") == 0)
+        if (wb_json_type(op) != WB_JSON_OBJECT ||
+            (wb_json_len(ops) == 2 && strcmp(wb_json_iter_key(it), "all") == 0))
             continue;
         latency_row(t, wb_json_iter_key(it), "response", wb_json_get(op, "response"));
         latency_row(t, wb_json_iter_key(it), "service", wb_json_get(op, "service"));
@@ -256,6 +281,7 @@ static void curve_table(const wb_json *r, struct wb_buf *out)
 void wb_load_report_text(const wb_json *r, struct wb_buf *out)
 {
     const wb_json *reasons = wb_json_get(r, "reasons"), *data = wb_json_get(r, "data");
+    const wb_json *txns = wb_json_get(r, "transactions");
     const char *verdict = wb_json_str_or(r, "verdict", "failed");
 
     if (wb_json_type(data) == WB_JSON_OBJECT) {
@@ -269,6 +295,11 @@ void wb_load_report_text(const wb_json *r, struct wb_buf *out)
     if (wb_json_len(wb_json_get(r, "curve")) > 0)
         curve_table(r, out);
     if (wb_json_type(wb_json_get(r, "window")) == WB_JSON_OBJECT) {
+        if (wb_json_type(txns) == WB_JSON_OBJECT) {
+            transaction_lines(txns, wb_json_get(r, "job"), out);
+            latency_table(txns, "transaction", out);
+            wb_buf_addc(out, '\n');
+        }
         rate_lines(r, out);
         error_lines(r, out);
         latency_table(wb_json_get(r, "operations"), "operation", out);

@@ -74,7 +74,14 @@ void wb_load_merged(const struct wb_stats *s, enum wb_load_phase phase, int whic
     wb_hist_init_ns(out);
     for (int i = 0; i < s->nops; i++) {
         const struct wb_op_stats *op = &s->phase[phase].op[i];
-        wb_hist_add(out, which == 0 ? &op->service : which == 1 ? &op->response : &op->lag);
+        if (which == 1 && s->ntxn > 0)
+            break;
+        if (which < 3)
+            wb_hist_add(out, which == 0 ? &op->service : which == 1 ? &op->response : &op->lag);
+    }
+    for (int i = 0; i < s->ntxn && (which == 1 || which == 3); i++) {
+        const struct wb_op_stats *txn = &s->phase[phase].txn[i];
+        wb_hist_add(out, which == 1 ? &txn->response : &txn->service);
     }
 }
 
@@ -85,12 +92,29 @@ double wb_load_achieved(const struct wb_load_outcome *o)
                             : 0;
 }
 
+static double done_in_window(const struct wb_load_outcome *o)
+{
+    const struct wb_phase_stats *ph = &o->total.phase[WB_PHASE_MEASURE];
+
+    return (double)(o->total.ntxn > 0 ? ph->txn_done_in_window : ph->done_in_window);
+}
+
+static double scheduled(const struct wb_load_outcome *o)
+{
+    return (double)(o->total.ntxn > 0 ? o->txn_scheduled : o->scheduled);
+}
+
+double wb_load_units_per_s(const struct wb_load_outcome *o)
+{
+    return o->window_ns > 0 ? done_in_window(o) * 1e9 / (double)o->window_ns : 0;
+}
+
 static double mean_service_ns(const struct wb_load_outcome *o)
 {
     struct wb_hist h;
     double mean;
 
-    wb_load_merged(&o->total, WB_PHASE_MEASURE, 0, &h);
+    wb_load_merged(&o->total, WB_PHASE_MEASURE, o->total.ntxn > 0 ? 3 : 0, &h);
     mean = wb_hist_mean(&h);
     wb_hist_release(&h);
     return mean;
@@ -102,9 +126,9 @@ double wb_load_little_ratio(const struct wb_load_outcome *o)
 
     if (o->job->model != WB_LOAD_CLOSED || o->window_ns <= 0)
         return -1;
-    if (o->total.phase[WB_PHASE_MEASURE].done_in_window == 0)
+    if (done_in_window(o) == 0)
         return -1;
-    return wb_load_achieved(o) * mean_service_ns(o) / 1e9 / in_flight;
+    return wb_load_units_per_s(o) * mean_service_ns(o) / 1e9 / in_flight;
 }
 
 static void judge_data(struct judge *j)
@@ -252,15 +276,13 @@ static void judge_lag(struct judge *j)
 /* Successes that may be missing at the end of the window: still in flight then. */
 static double in_flight_at_end(const struct wb_load_outcome *o)
 {
-    return (double)o->scheduled * mean_service_ns(o) / (double)o->window_ns;
+    return scheduled(o) * mean_service_ns(o) / (double)o->window_ns;
 }
 
 bool wb_load_served(const struct wb_load_outcome *o)
 {
-    double done = (double)o->total.phase[WB_PHASE_MEASURE].done_in_window;
-
     return o->window_ns > 0 &&
-           (o->scheduled == 0 || done >= REACHED * (double)o->scheduled - in_flight_at_end(o));
+           (scheduled(o) == 0 || done_in_window(o) >= REACHED * scheduled(o) - in_flight_at_end(o));
 }
 
 /* Open loop: what was offered and not served. Who held it back: the database when slots were full
@@ -269,9 +291,11 @@ static void judge_rate(struct judge *j)
 {
     const struct wb_load_outcome *o = j->o;
     const struct wb_phase_stats *ph = &o->total.phase[WB_PHASE_MEASURE];
-    double seconds = (double)o->window_ns / 1e9, offered = (double)o->scheduled / seconds;
-    double served = (double)ph->done_in_window / seconds;
-    bool capped = ph->cap_waits > 0 || j->sum.censored > 0 || j->sum.dropped > 0;
+    double seconds = (double)o->window_ns / 1e9, offered = scheduled(o) / seconds;
+    double served = wb_load_units_per_s(o);
+    struct wb_phase_sum txns = wb_phase_transactions(&o->total, WB_PHASE_MEASURE);
+    bool capped = ph->cap_waits > 0 || j->sum.censored + txns.censored > 0 ||
+                  j->sum.dropped + txns.dropped > 0;
     wb_json *evidence;
 
     if (wb_load_served(o))

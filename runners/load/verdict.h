@@ -18,8 +18,11 @@ double wb_load_little_ratio(const struct wb_load_outcome *o);
 bool wb_load_served(const struct wb_load_outcome *o);
 /* Successes completed inside the window per second; 0 without a window. */
 double wb_load_achieved(const struct wb_load_outcome *o);
+/* The same of what the schedule offers: transactions where there are any, else operations. */
+double wb_load_units_per_s(const struct wb_load_outcome *o);
 /* p50 and the like over all operations of a phase: merges into a fresh histogram that the caller
- * releases. which: 0 service, 1 response, 2 lag. */
+ * releases. which: 0 service, 1 response, 2 lag, 3 service of transactions. What the schedule
+ * offers has a response: transactions where there are any, else operations. */
 void wb_load_merged(const struct wb_stats *s, enum wb_load_phase phase, int which,
                     struct wb_hist *out);
 

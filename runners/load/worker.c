@@ -206,6 +206,8 @@ static void begin(struct wb_worker *w)
         break;
     }
     wb_shards_begin(w);
+    if (w->stage == WB_STAGE_RUN)
+        wb_txns_begin(w);
     if (w->stage != WB_STAGE_RUN)
         w->start = w->now;
     w->next_mark_at = w->stage == WB_STAGE_CONNECT ? INT64_MAX : boundary_after(w, w->start);
@@ -292,6 +294,8 @@ static void tick(struct wb_worker *w)
         scan(w);
     if (w->begun_at == 0 && w->stage == WB_STAGE_RUN && w->now >= w->start)
         w->begun_at = w->now;
+    if (w->txns && w->stage == WB_STAGE_RUN && w->now >= w->start)
+        wb_txns_go(w);
     if (!w->filled && !w->open && w->now >= w->start) {
         w->filled = true;
         for (size_t i = 0; i < w->nconns; i++)
@@ -324,6 +328,12 @@ static void flush_dirty(struct wb_worker *w)
     }
 }
 
+/* Whether an arrival could be issued. */
+static bool has_room(const struct wb_worker *w)
+{
+    return w->txns ? wb_txns_room(w) : w->ready || w->shard;
+}
+
 /* How long nothing will need the thread, ns. */
 static int64_t idle_time(struct wb_worker *w)
 {
@@ -341,9 +351,9 @@ static int64_t idle_time(struct wb_worker *w)
     if (w->open && !w->over) {
         int64_t at = w->start + w->due.at + w->gather_ns;
         if (at > w->now || job->catch_up != WB_LOAD_CAPPED) {
-            if ((w->ready || w->shard || job->catch_up == WB_LOAD_DROP) && at < until)
+            if ((has_room(w) || job->catch_up == WB_LOAD_DROP) && at < until)
                 until = at;
-        } else if (w->ready || w->shard) { /* late, and the budget is used up */
+        } else if (has_room(w)) { /* late, and the budget is used up */
             double per_ns = wb_issue_budget_rate(w) / 1e9;
             int64_t refill = w->now + (int64_t)((1 - w->budget) / per_ns) + 1;
             until = refill < until ? refill : until;
@@ -374,7 +384,7 @@ static bool finished(const struct wb_worker *w)
 {
     if (w->stage == WB_STAGE_LOAD || w->stage == WB_STAGE_CHECK)
         return (wb_worker_exhausted(w) && w->live == 0) || w->now >= w->drain_end;
-    return w->over && (w->live == 0 || w->now >= w->drain_end);
+    return w->over && ((w->live == 0 && !wb_txns_active(w)) || w->now >= w->drain_end);
 }
 
 static void work(struct wb_worker *w)
@@ -435,7 +445,7 @@ static void make_connections(struct wb_worker *w)
 int64_t wb_worker_memory(const struct wb_load_job *job, int nops)
 {
     return (job->connections + job->threads - 1) / job->threads * wb_conn_memory(job) + RBUF +
-           2 * wb_stats_memory(nops);
+           2 * wb_stats_memory(nops, job->ntxn);
 }
 
 static int pin(struct wb_worker *w, pthread_attr_t *attr, struct wb_err *err)
@@ -477,6 +487,9 @@ int wb_worker_start(struct wb_worker *w, const struct wb_load_plan *plan, int in
     wb_stats_init(w->spare, plan->nops);
     make_connections(w);
     wb_shards_init(w);
+    w->txns = wb_txns_new(plan, (uint64_t)w->nconns * (uint64_t)job->depth);
+    wb_stats_add_transactions(w->cur, plan->txn.n);
+    wb_stats_add_transactions(w->spare, plan->txn.n);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     atomic_store(&w->stop_at, INT64_MAX);
@@ -525,6 +538,7 @@ void wb_worker_end(struct wb_worker *w)
     }
     free(w->conns);
     wb_shards_release(w);
+    wb_txns_free(w->txns);
     free(w->rbuf);
     free(w->retry);
     if (w->cur)

@@ -20,6 +20,7 @@
 #include "runners/load/shard.h"
 #include "runners/load/stats.h"
 #include "runners/load/target.h"
+#include "runners/load/transactions.h"
 
 enum wb_stage {
     WB_STAGE_IDLE,
@@ -45,7 +46,8 @@ struct wb_load_plan {
     struct wb_target target;
     void *context; /* the protocol's */
     struct wb_load_data data;
-    struct wb_mix mix;
+    struct wb_mix mix; /* of operations, or of transactions where there are any */
+    struct wb_txn_plan txn;
     struct wb_schedule schedule;
     int nops;
     uint64_t rows_from, rows_to; /* this part's keys */
@@ -87,6 +89,7 @@ struct wb_worker {
     struct wb_conn *ready;  /* ring; the next one to get an operation; without a split of keys */
     struct wb_shard *shard; /* one for each instance; NULL without a split */
     uint32_t nshards;
+    struct wb_txns *txns;  /* NULL when operations stand alone */
     struct wb_conn *dirty; /* list; to be sent at the end of the turn */
     char *rbuf;
     size_t rbuf_size, request_max;
@@ -187,7 +190,9 @@ void wb_worker_refused(struct wb_worker *w, const char *text, size_t n);
 
 static inline uint64_t wb_worker_key(const struct wb_worker *w, const struct wb_slot *s)
 {
-    return s->phase <= WB_PHASE_CHECK ? s->index : wb_keys_at(&w->plan->data.keys, s->index);
+    return s->phase <= WB_PHASE_CHECK || (s->flags & WB_SLOT_TXN)
+               ? s->index
+               : wb_keys_at(&w->plan->data.keys, s->index);
 }
 
 /* The operation the next reply belongs to; NULL when nothing was asked. */
@@ -207,7 +212,8 @@ wb_worker_reply_ok(struct wb_worker *w, struct wb_conn *c, const struct wb_slot 
     struct wb_phase_stats *ph;
     struct wb_op_stats *o;
 
-    if (__builtin_expect((s->flags & WB_SLOT_EXPIRED) || service > w->timeout_ns, 0)) {
+    if (__builtin_expect((s->flags & (WB_SLOT_EXPIRED | WB_SLOT_TXN)) || service > w->timeout_ns,
+                         0)) {
         wb_worker_reply_slow(w, c, WB_REPLY_OK);
         return;
     }

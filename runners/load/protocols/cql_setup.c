@@ -198,10 +198,9 @@ static void find_used(struct wb_cql *q)
 {
     const struct wb_load_job *job = q->data->job;
 
-    for (int i = 0; i < job->nmix; i++)
-        for (int op = 0; op < WB_CQL_OPS; op++)
-            if (wb_protocol_op(&wb_protocol_cql, job->mix[i].name) == op)
-                q->used[wb_cql_statement((enum wb_cql_op)op)] = true;
+    for (int op = 0; op < WB_CQL_OPS; op++)
+        if (wb_protocol_used(&wb_protocol_cql, job, op))
+            q->used[wb_cql_statement((enum wb_cql_op)op)] = true;
     if (job->load)
         q->used[WB_CQL_INSERT] = q->used[WB_CQL_SELECT] = true;
 }
@@ -211,9 +210,8 @@ static size_t longest_request(const struct wb_cql *q)
     const struct wb_load_job *job = q->data->job;
     size_t row = (size_t)job->key_bytes + q->data->values.most, most = HEAD_MAX + row;
 
-    for (int i = 0; i < job->nmix; i++)
-        if (wb_protocol_op(&wb_protocol_cql, job->mix[i].name) == WB_CQL_INSERTS)
-            most = HEAD_MAX + q->batch_rows * (row + WB_CQL_ID_MAX + ROW_EXTRA);
+    if (wb_protocol_used(&wb_protocol_cql, job, WB_CQL_INSERTS))
+        most = HEAD_MAX + q->batch_rows * (row + WB_CQL_ID_MAX + ROW_EXTRA);
     return most;
 }
 
