@@ -24,7 +24,7 @@ endif
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SAN) -fno-common -fstack-protector-strong -ffp-contract=off \
 	$(if $(SANITIZER),,-D_FORTIFY_SOURCE=2) -D_GNU_SOURCE -DWB_VERSION='"$(VERSION)"' -DWB_DATA_DIR='"$(DATA_DIR)"' -I. -MMD -MP
-LIBS_LOAD := -ljansson -lcrypto -llz4 -ldeflate -lz -lm -lpthread
+LIBS_LOAD := -ljansson -lyaml -lcrypto -llz4 -ldeflate -lz -lm -lpthread
 LIBS := -ljansson -lsqlite3 -lyaml -lcurl -lgit2 -lcrypto -lzstd -llz4 -ldeflate -lz -lm -lpthread
 
 BASE_SRC := $(wildcard server/base/*.c)

@@ -9,6 +9,7 @@
 
 #include "runners/load/explore.h"
 #include "runners/load/report.h"
+#include "runners/load/workload.h"
 #include "server/base/file.h"
 #include "server/base/mem.h"
 
@@ -54,11 +55,13 @@ static void print_help(const char *protocol)
         wb_buf_addf(&b, "%s %s", i ? "," : "", wb_protocols()[i]->name);
     wb_buf_adds(&b, "\n\n");
     wb_load_job_help(&b, NULL);
-    wb_buf_adds(&b, "  --job FILE           the same from a JSON document, - is stdin\n"
-                    "  --schema             JSON Schemas of job and result\n"
-                    "  --help cql           the options that only CQL has\n"
-                    "Exit: 0 valid, 2 usage, 3 no connection, 4 not valid, 5 internal,\n"
-                    "130 interrupted (the result is complete up to there).\n");
+    wb_buf_adds(&b,
+                "  --workload FILE      workload of a study (YAML); --phase NAME: one of several\n"
+                "  --job FILE           the same from a JSON document, - is stdin\n"
+                "  --schema             JSON Schemas of job and result\n"
+                "  --help cql           the options that only CQL has\n"
+                "Exit: 0 valid, 2 usage, 3 no connection, 4 not valid, 5 internal,\n"
+                "130 interrupted (the result is complete up to there).\n");
     put(stdout, &b);
     wb_buf_release(&b);
 }
@@ -116,6 +119,33 @@ static int read_job(struct wb_load_job *job, const char *path, struct wb_err *er
     return rc;
 }
 
+/* The value of a flag, given as "--flag VALUE" or "--flag=VALUE"; NULL when it is not there. */
+static const char *flag_value(int argc, char **argv, const char *flag)
+{
+    size_t n = strlen(flag);
+
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], flag, n) != 0)
+            continue;
+        if (argv[i][n] == '=')
+            return argv[i] + n + 1;
+        if (argv[i][n] == '\0' && i + 1 < argc)
+            return argv[i + 1];
+    }
+    return NULL;
+}
+
+/* The workload file comes before all flags, which then change it. */
+static int read_workload(struct wb_load_job *job, int argc, char **argv, struct wb_err *err)
+{
+    const char *path = flag_value(argc, argv, "--workload");
+    const char *phase = flag_value(argc, argv, "--phase");
+
+    if (path)
+        return wb_workload_read(job, path, phase, err);
+    return phase ? wb_fail(err, WB_INVALID, "--phase names a phase of a --workload file") : 0;
+}
+
 /* Returns 1 when the program is to end well (--help and the like), 0 to go on. */
 static int read_arguments(struct wb_load_job *job, int argc, char **argv, struct wb_err *err)
 {
@@ -155,6 +185,8 @@ static int read_arguments(struct wb_load_job *job, int argc, char **argv, struct
             value = argv[++i];
         if (!value)
             return wb_fail(err, WB_INVALID, "option %s needs a value (see wb-load --help)", flag);
+        if (strcmp(flag, "--workload") == 0 || strcmp(flag, "--phase") == 0)
+            continue;
         rc = strcmp(flag, "--job") == 0 ? read_job(job, value, err)
                                         : wb_load_job_flag(job, flag, value, err);
         if (rc < 0)
@@ -265,7 +297,9 @@ int main(int argc, char **argv)
     int rc, code = EXIT_USAGE;
 
     wb_load_job_init(&job);
-    rc = read_arguments(&job, argc, argv, &err);
+    rc = read_workload(&job, argc, argv, &err);
+    if (rc == 0)
+        rc = read_arguments(&job, argc, argv, &err);
     if (rc == 1) {
         code = EXIT_VALID;
     } else {
