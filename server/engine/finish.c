@@ -147,6 +147,17 @@ static void set_host(const struct wb_engine *e, wb_json *summary)
     wb_json_set(summary, "host", host);
 }
 
+/* What changes along a history: the same version with other bits is another subject. */
+static void set_subject(const struct wb_run *r, wb_json *summary)
+{
+    wb_json *subject = wb_json_object();
+    const char *digest = r->e->bits.digest;
+
+    wb_json_set_str(subject, "version", r->e->study->version->version);
+    wb_json_set_str(subject, "digest", digest && *digest ? digest : NULL);
+    wb_json_set(summary, "subject", subject);
+}
+
 static int read_recipe_files(const struct wb_recipe *recipe, struct wb_record *rec,
                              struct wb_err *err)
 {
@@ -248,6 +259,7 @@ static int fill_record(struct wb_run *r, struct wb_record *rec, struct wb_err *e
     wb_json_set(s, "evidence", evidence);
     wb_json_set_str(s, "teardown", r->teardown_clean ? "clean" : "incomplete");
     set_host(r->e, s);
+    set_subject(r, s);
     wb_json_set_bool(s, "windows_short", any_short(r));
     wb_json_set(s, "metrics", metrics_or_empty(rec->result));
     wb_json_set(s, "limits", limits_of(r));

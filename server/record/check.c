@@ -173,6 +173,7 @@ static const struct rule summary_rules[] = {
     {"series_key", NULL, WB_JSON_STRING, true},  {"host", NULL, WB_JSON_OBJECT, true},
     {"controller", NULL, WB_JSON_STRING, false}, {"metrics", NULL, WB_JSON_OBJECT, false},
     {"limits", NULL, WB_JSON_ARRAY, true},       {"headline", NULL, WB_JSON_OBJECT, false},
+    {"subject", NULL, WB_JSON_OBJECT, true},     {"imported", NULL, WB_JSON_OBJECT, true},
     {"raw", NULL, WB_JSON_OBJECT, false},        {"files", NULL, WB_JSON_OBJECT, false},
 };
 

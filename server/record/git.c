@@ -16,7 +16,7 @@
 
 #define AUTHOR "Weighbridge"
 #define MAIL "weighbridge@localhost"
-#define CACHE_MAX (16 << 20) /* bytes of decoded objects that libgit2 may keep */
+#define CACHE_MAX (4 << 20) /* bytes of decoded objects that libgit2 may keep */
 #define PATH_DEPTH_MAX 16
 
 struct wb_git {

@@ -1,6 +1,7 @@
 #include "server/record/index.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "server/record/query.h"
 
 #define APPLICATION_ID 0x57424958 /* "WBIX" */
-#define INDEX_VERSION 1           /* of the tables; another one is made anew */
+#define INDEX_VERSION 2           /* of the tables; another one is made anew */
 #define BUSY_MS 10000             /* for another who reads or writes */
 #define FOLD_WAIT_NS (120 * WB_SEC)
 
@@ -58,6 +59,8 @@ static const char tables[] =
     "CREATE TABLE series (id TEXT PRIMARY KEY, study TEXT, arm TEXT, recipe TEXT, version TEXT,"
     " host_class TEXT, runs INTEGER, campaigns INTEGER, started INTEGER, first INTEGER)"
     " WITHOUT ROWID;"
+    "CREATE TABLE subjects (series TEXT, version TEXT, digest TEXT, runs INTEGER, first INTEGER,"
+    " last INTEGER);"
     "CREATE TABLE annotations (id TEXT NOT NULL, ref INTEGER NOT NULL, about TEXT, made TEXT,"
     " document TEXT NOT NULL, UNIQUE (id, ref));";
 
@@ -72,6 +75,7 @@ static const char indexes[] = "CREATE INDEX runs_started ON runs (started, run);
                               "CREATE INDEX runs_p99 ON runs (p99, run);"
                               "CREATE INDEX runs_damaged ON runs (run) WHERE damaged IS NOT NULL;"
                               "CREATE INDEX campaigns_started ON campaigns (started, id);"
+                              "CREATE INDEX subjects_series ON subjects (series, first);"
                               "CREATE INDEX series_started ON series (started, id);"
                               "CREATE INDEX annotations_about ON annotations (about, made, id);";
 
@@ -157,6 +161,7 @@ static int make_in_file(struct wb_store *s, const char *path, bool *db_failed, s
     if (rc == 0)
         rc = fill(s, db, db_failed, err);
     wb_db_close(db);
+    (void)malloc_trim(0); /* it took much of everything; a server lives on */
     if (rc < 0) {
         remove_files(fresh);
         return rc;

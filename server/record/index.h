@@ -2,8 +2,8 @@
  * The index behind query.h: its file, its life, its folding. Inside of the room.
  *
  * Tables: refs (the commit each reference was folded to), runs (a row per run and reference),
- * campaigns and series (what is counted of them), annotations. A row holds the ids of the run's
- * folder and of its summary in git, so that reading one needs no search.
+ * campaigns, series and subjects (what is counted of them), annotations. A row holds the ids of the
+ * run's folder and of its summary in git, so that reading one needs no search.
  */
 #ifndef WB_RECORD_INDEX_H
 #define WB_RECORD_INDEX_H

@@ -8,16 +8,18 @@
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
+#include "server/base/rng.h"
 #include "server/record/index.h"
 
 #define NONE (-1.0)  /* a figure that the run does not have; before all others when rising */
 #define RUNS_DEPTH 3 /* runs/<year>/<month>/<day>/ */
 
-/* A commit and the run it says it added. */
+/* A commit and the run it says it added, as a hash: there may be a hundred thousand of them. Who
+ * uses the commit looks at its message anyway. */
 struct added {
-    char *run;
+    uint64_t run;
     struct wb_oid id;
-    size_t seq; /* 0 is the newest */
+    uint32_t seq; /* 0 is the newest */
 };
 
 struct fold {
@@ -42,16 +44,18 @@ static int in_db(struct fold *f, int rc)
 static int by_run(const void *a, const void *b)
 {
     const struct added *x = a, *y = b;
-    int c = strcmp(x->run, y->run);
 
-    return c ? c : (x->seq < y->seq) - (x->seq > y->seq);
+    return x->run != y->run ? (x->run > y->run) - (x->run < y->run)
+                            : (x->seq < y->seq) - (x->seq > y->seq);
 }
 
-static void forget_added(struct fold *f)
+static uint64_t hash_of(const char *run)
 {
-    for (size_t i = 0; i < f->nadded; i++)
-        free(f->added[i].run);
-    f->nadded = 0;
+    uint64_t h = 1;
+
+    for (const unsigned char *p = (const unsigned char *)run; *p; p++)
+        h = wb_mix64(h, *p);
+    return h;
 }
 
 /* Walks from the newest commit to the one that was seen last; *rewritten when that is not on the
@@ -61,14 +65,16 @@ static int walk(struct fold *f, const struct wb_oid *from, const struct wb_oid *
 {
     struct wb_oid next = *from;
 
-    forget_added(f);
+    f->nadded = 0;
     for (bool more = true; more && !(to && wb_oid_equal(&next, to));) {
         struct wb_git_commit c = {0};
+        WB_AUTO_FREE char *run = NULL;
 
         if (wb_git_commit(f->s->git, &next, &c, NULL) < 0)
             break;
+        run = wb_commit_run(&c);
         wb_grow(&f->added, &f->cap, f->nadded + 1, sizeof(*f->added));
-        f->added[f->nadded] = (struct added){wb_commit_run(&c), c.id, f->nadded};
+        f->added[f->nadded] = (struct added){hash_of(run), c.id, (uint32_t)f->nadded};
         f->nadded++;
         more = c.has_parent;
         *rewritten = to && !more;
@@ -83,17 +89,18 @@ static int walk(struct fold *f, const struct wb_oid *from, const struct wb_oid *
 /* The oldest commit that says it added the run, or NULL. */
 static const struct added *find_added(const struct fold *f, const char *run)
 {
+    uint64_t hash = hash_of(run);
     size_t lo = 0, hi = f->nadded;
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
 
-        if (strcmp(f->added[mid].run, run) < 0)
+        if (f->added[mid].run < hash)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return lo < f->nadded && !strcmp(f->added[lo].run, run) ? &f->added[lo] : NULL;
+    return lo < f->nadded && f->added[lo].run == hash ? &f->added[lo] : NULL;
 }
 
 /* ---- one run ---- */
@@ -484,6 +491,10 @@ static const char counts[] =
     " WHERE series IN (SELECT id FROM temp.touched_series) GROUP BY series;"
     "UPDATE series SET first = (SELECT min(started) FROM runs WHERE series = series.id)"
     " WHERE id IN (SELECT id FROM temp.touched_series);"
+    "DELETE FROM subjects WHERE series IN (SELECT id FROM temp.touched_series);"
+    "INSERT INTO subjects (series, version, digest, runs, first, last)"
+    " SELECT series, version, digest, count(*), min(started), max(started) FROM runs"
+    " WHERE series IN (SELECT id FROM temp.touched_series) GROUP BY series, version, digest;"
     "DELETE FROM temp.touched_campaigns; DELETE FROM temp.touched_series;";
 
 static int prepare_all(struct fold *f, struct wb_err *err)
@@ -542,7 +553,7 @@ static int fold_damaged(struct fold *f, struct wb_err *err)
         wb_strv_add(&days, wb_stmt_text(st, 2));
         rc = 0;
     }
-    forget_added(f); /* their commits are not known here: kept as they stand */
+    f->nadded = 0; /* their commits are not known here: kept as they stand */
     for (size_t i = 0; i < n; i++) {
         f->ref = refs[i];
         if (rc == 0)
@@ -612,7 +623,6 @@ int wb_index_fold(struct wb_store *s, struct wb_db *db, bool fresh, bool *db_fai
     wb_stmt_free(f.touch_series);
     wb_stmt_free(f.groups_of);
     wb_stmt_free(f.put_note);
-    forget_added(&f);
     free(f.added);
     wb_git_refs_free(refs, n);
     *db_failed = f.db_failed;

@@ -451,8 +451,8 @@ static int add_subjects(struct wb_db *db, const char *series, wb_json *o, struct
 
     wb_json_set(o, "subjects", list);
     rc = wb_db_prepare(db,
-                       "SELECT version, digest, count(*), min(started), max(started) FROM runs"
-                       " WHERE series = ? GROUP BY version, digest ORDER BY min(started) LIMIT ?",
+                       "SELECT version, digest, runs, first, last FROM subjects"
+                       " WHERE series = ? ORDER BY first LIMIT ?",
                        &st, err);
     if (rc == 0) {
         wb_stmt_set_text(st, 1, series);

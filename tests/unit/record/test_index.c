@@ -364,6 +364,37 @@ static void test_deleted_under_a_reader(void **state)
     wb_store_close(s);
 }
 
+/* A reader that is slow holds nothing: while it has a page in hand, others add and fold, and no log
+ * grows beside the index. */
+static void test_slow_reader(void **state)
+{
+    struct wb_store *slow = open_store(*state, true), *writer;
+    WB_AUTO_FREE char *path = index_file(*state);
+    WB_AUTO_FREE char *wal = wb_strf("%s-wal", path);
+    WB_AUTO_FREE char *journal = wb_strf("%s-journal", path);
+    WB_AUTO_FREE char *next = NULL;
+    WB_AUTO_FREE char *end = NULL;
+    WB_AUTO_JSON wb_json *first = NULL;
+    WB_AUTO_JSON wb_json *second = NULL;
+    struct wb_query q = {.limit = 2};
+
+    commit_records(slow, 0, 5);
+    first = page(slow, &q, &next);
+    writer = open_store(*state, false);
+    for (int i = 5; i < 25; i++) {
+        commit_records(writer, i, i + 1);
+        assert_int_equal(count_runs(writer), i + 1); /* folded, so nobody held it */
+        assert_false(wb_path_exists(wal));
+        assert_false(wb_path_exists(journal));
+    }
+    q.cursor = next;
+    second = page(slow, &q, &end);
+    assert_string_equal(wb_json_str_or(wb_json_at(second, 0), "id", ""),
+                        "run_01JX8AB002CDEFGHJKMNPQRST");
+    wb_store_close(writer);
+    wb_store_close(slow);
+}
+
 /* Somebody moves the reference back by hand, or takes it away: the index follows. */
 static void test_history_rewritten(void **state)
 {
@@ -440,6 +471,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_spoilt_files, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_deleted_under_a_reader, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_slow_reader, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_history_rewritten, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_where, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_read_only, fixture_setup, fixture_teardown),
