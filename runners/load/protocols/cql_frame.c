@@ -203,10 +203,11 @@ static inline int take_envelope(struct wb_cql_reader *r, const char *p, size_t n
                                 .body = p + WB_CQL_HEADER,
                                 .n = n};
 
-    if (!(p[0] & WB_CQL_REPLY))
-        return broken(r, "an envelope is a request, not an answer");
+    if (!(p[0] & WB_CQL_REPLY) != r->server)
+        return broken(r, r->server ? "an envelope is an answer, not a request"
+                                   : "an envelope is a request, not an answer");
     /* A server that does not know the version says so in one of its own. */
-    if (e.version != r->version && e.opcode != WB_CQL_ERROR)
+    if (e.version != r->version && e.opcode != WB_CQL_ERROR && !r->server)
         return broken(r, "an envelope has another version");
     if (__builtin_expect(flags != 0, 0)) {
         if ((flags & WB_CQL_COMPRESSED) && unpack_body(r, &e) < 0)

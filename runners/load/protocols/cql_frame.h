@@ -43,6 +43,7 @@ struct wb_cql_reader {
     uint8_t version; /* what the peer must speak, 4 or 5 */
     bool framed;     /* segments; may be set by the callback */
     bool lz4;
+    bool server;         /* reads requests, of any version: the caller looks at it */
     struct wb_buf cut;   /* a segment or bare envelope that has not ended */
     struct wb_buf large; /* an envelope over several segments so far */
     char *plain;         /* what was decompressed */

@@ -41,7 +41,7 @@ static int check_name(const char *what, const char *s, struct wb_err *err)
 /* "one" for all, or "select=one,write=quorum": read is select, write all others. */
 static int read_consistency(struct wb_cql *q, const char *s, struct wb_err *err)
 {
-    for (; *s; s += *s == ',') {
+    do {
         size_t n = strcspn(s, ","), name = strcspn(s, "=,");
         bool all = s[name] != '=', hit = all;
         const char *level = all ? s : s + name + 1;
@@ -64,7 +64,7 @@ static int read_consistency(struct wb_cql *q, const char *s, struct wb_err *err)
                            "delete or batch",
                            (int)name, s);
         s += n;
-    }
+    } while (*s++ == ',');
     if (q->consistency[WB_CQL_SELECT] == 0)
         return wb_fail(err, WB_INVALID, "consistency: any is for writes only");
     return 0;

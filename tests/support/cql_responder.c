@@ -1,0 +1,1079 @@
+/*
+ * A small CQL server for tests and benchmarks of load generators: speaks versions 4 and 5
+ * (segments, LZ4), prepares statements on a table of keys and values, keeps what is written, tells
+ * of a made-up cluster, and misbehaves as asked: answers late, not at all during a known pause,
+ * with errors, or forgets statements. It counts what it was sent, so that a client's own counts can
+ * be checked.
+ *
+ *     cql_responder [--address A] [--port N] [--cluster A,B,...] [--version 4|5] [--user U:P]
+ *                   [--value BYTES] [--delay-us N] [--slow-every N --slow-us N] [--rate N]
+ *                   [--pause-at MS --pause-for MS] [--error-every N] [--error-code N]
+ *                   [--silent-every N] [--close-every N] [--forget-every N] [--report FILE]
+ *
+ * Prints "port N" when it listens. Without --value it keeps what is written; with it every key has
+ * a value of so many bytes. --cluster: addresses of all its servers on the same port, each with 8
+ * tokens, evenly. --slow-every N: each N-th answer takes --slow-us instead. --rate: most answers a
+ * second. --pause-at counts from the first operation. --silent-every N: the N-th operation is never
+ * answered. --forget-every N: at the N-th operation its statement is no longer prepared. On SIGTERM
+ * or SIGINT it writes its report and ends.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runners/load/keys.h"
+#include "runners/load/protocols/cql_message.h"
+#include "server/base/clock.h"
+#include "server/base/digest.h"
+#include "server/base/file.h"
+#include "server/base/json.h"
+#include "server/base/mem.h"
+#include "server/base/units.h"
+
+#define EVENTS 64
+#define READ_SIZE (256u << 10)
+#define OUT_MAX (512u << 20)
+#define CLUSTER_MAX 16
+#define TOKENS 8 /* of a server */
+#define BIGINT 0x02
+#define INT 0x09
+#define UUID 0x0c
+#define INET 0x10
+
+enum statement { SELECT, INSERT, UPDATE, DELETE, STATEMENTS };
+
+struct peer {
+    int fd;
+    bool in, dirty, end; /* in: logged in */
+    struct wb_cql_reader reader;
+    struct wb_buf envelopes, out; /* to be framed; ready to send */
+    struct peer *next_dirty, *next;
+};
+
+struct due { /* an answer that waits for its time */
+    struct peer *to;
+    int64_t at;
+    size_t len;
+    char *envelope;
+};
+
+struct entry {
+    char *key, *value;
+    size_t key_len, value_len;
+};
+
+struct options {
+    int64_t port, version, value, delay_us, slow_every, slow_us, rate, pause_at_ms, pause_for_ms,
+        error_every, error_code, silent_every, close_every, forget_every;
+    char *address, *cluster, *user, *report;
+};
+
+struct responder {
+    struct options o;
+    int epfd, listen_fd, signal_fd;
+    char *server[CLUSTER_MAX];
+    int nservers, self;
+    struct due *queue; /* heap by time */
+    size_t queued, cap;
+    struct peer *dirty, *peers;
+    struct entry *store; /* open addressing; a power of two */
+    size_t stored, store_size;
+    char *canned; /* the value of every key */
+    bool forgotten[STATEMENTS];
+    int64_t first, paused_from, last_due;
+    int64_t ops, selects, writes, batches, errors, swallowed, closed, unprepared, connections,
+        prepares, queries;
+    bool paused, end;
+    char *rbuf;
+};
+
+static void die(const char *what)
+{
+    fprintf(stderr, "cql_responder: %s: %m\n", what);
+    exit(1);
+}
+
+static bool every(int64_t n, int64_t count)
+{
+    return n > 0 && count % n == 0;
+}
+
+/* --- what is kept --- */
+
+static struct entry *find(struct responder *r, struct wb_cql_view key)
+{
+    uint64_t h = 1469598103934665603ull;
+
+    for (size_t i = 0; i < key.n; i++)
+        h = (h ^ (unsigned char)key.p[i]) * 1099511628211ull;
+    for (size_t i = wb_keys_hash(0, h);; i++) {
+        struct entry *e = &r->store[i & (r->store_size - 1)];
+        if (!e->key || (e->key_len == key.n && memcmp(e->key, key.p, key.n) == 0))
+            return e;
+    }
+}
+
+static void grow_store(struct responder *r)
+{
+    struct entry *old = r->store;
+    size_t n = r->store_size;
+
+    if (r->stored * 2 < n)
+        return;
+    r->store_size = n ? n * 2 : 1024;
+    r->store = wb_calloc(r->store_size, sizeof(*r->store));
+    for (size_t i = 0; i < n; i++)
+        if (old[i].key)
+            *find(r, (struct wb_cql_view){.p = old[i].key, .n = old[i].key_len}) = old[i];
+    free(old);
+}
+
+static void keep(struct responder *r, struct wb_cql_view key, struct wb_cql_view value)
+{
+    struct entry *e;
+
+    if (r->canned)
+        return;
+    grow_store(r);
+    e = find(r, key);
+    if (!e->key) {
+        e->key = wb_strndup("", 0);
+        e->key = wb_realloc(e->key, key.n + 1, 1);
+        memcpy(e->key, key.p, key.n);
+        e->key_len = key.n;
+        r->stored++;
+    }
+    free(e->value);
+    e->value = NULL;
+    e->value_len = value.n;
+    if (value.p) {
+        e->value = wb_calloc(value.n + 1, 1);
+        memcpy(e->value, value.p, value.n);
+    }
+}
+
+/* --- answers --- */
+
+static void add16(struct wb_buf *b, unsigned v)
+{
+    char n[2];
+
+    wb_cql_put16(n, v);
+    wb_buf_add(b, n, sizeof(n));
+}
+
+static void add32(struct wb_buf *b, uint32_t v)
+{
+    char n[4];
+
+    wb_cql_put32(n, v);
+    wb_buf_add(b, n, sizeof(n));
+}
+
+static void add_string(struct wb_buf *b, const char *s)
+{
+    add16(b, (unsigned)strlen(s));
+    wb_buf_adds(b, s);
+}
+
+static void add_bytes(struct wb_buf *b, const void *p, size_t n)
+{
+    add32(b, (uint32_t)n);
+    wb_buf_add(b, p, n);
+}
+
+static void add_text(struct wb_buf *b, const char *s)
+{
+    add_bytes(b, s, strlen(s));
+}
+
+static size_t begin(struct wb_buf *b, const struct peer *p, const struct wb_cql_envelope *e,
+                    unsigned opcode)
+{
+    char head[WB_CQL_HEADER];
+    size_t at = b->len;
+
+    wb_cql_put_header(head, p->reader.version | WB_CQL_REPLY, (uint16_t)e->stream, opcode, 0);
+    wb_buf_add(b, head, sizeof(head));
+    return at;
+}
+
+static void end(struct wb_buf *b, size_t at)
+{
+    wb_cql_put32(b->data + at + 5, (uint32_t)(b->len - at - WB_CQL_HEADER));
+}
+
+static void mark_dirty(struct responder *r, struct peer *p)
+{
+    if (p->dirty)
+        return;
+    p->dirty = true;
+    p->next_dirty = r->dirty;
+    r->dirty = p;
+}
+
+static void fail(struct peer *p, const struct wb_cql_envelope *e, unsigned code, const char *text)
+{
+    size_t at = begin(&p->envelopes, p, e, WB_CQL_ERROR);
+
+    add32(&p->envelopes, code);
+    add_string(&p->envelopes, text);
+    if (code == 0x1000) { /* unavailable: level, required, alive */
+        add16(&p->envelopes, 1);
+        add32(&p->envelopes, 1);
+        add32(&p->envelopes, 0);
+    }
+    end(&p->envelopes, at);
+}
+
+static void empty(struct peer *p, const struct wb_cql_envelope *e, unsigned opcode)
+{
+    end(&p->envelopes, begin(&p->envelopes, p, e, opcode));
+}
+
+static void add_void(struct wb_buf *b, const struct peer *p, const struct wb_cql_envelope *e)
+{
+    size_t at = begin(b, p, e, WB_CQL_RESULT);
+
+    add32(b, WB_CQL_VOID);
+    end(b, at);
+}
+
+/* --- statements --- */
+
+static void make_id(enum statement s, char id[16])
+{
+    memset(id, 'a' + s, 16);
+}
+
+static int statement_of(const char *text, size_t n)
+{
+    static const char *const words[STATEMENTS] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
+
+    for (int s = 0; s < STATEMENTS; s++)
+        if (n > 6 && strncasecmp(text, words[s], 6) == 0)
+            return s;
+    return -1;
+}
+
+static void add_columns(struct wb_buf *b, const char *const *names)
+{
+    add_string(b, "wb");
+    add_string(b, "kv");
+    for (; *names; names++) {
+        add_string(b, *names);
+        add16(b, strcmp(*names, "key") == 0 ? WB_CQL_VARCHAR : WB_CQL_BLOB);
+    }
+}
+
+static void prepare(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
+{
+    static const char *const bind[STATEMENTS][3] = {
+        {"key"}, {"key", "value"}, {"value", "key"}, {"key"}};
+    static const char *const value[] = {"value", NULL};
+    struct wb_cql_cursor c = wb_cql_cursor(e->body, e->n);
+    struct wb_cql_view text = wb_cql_take_bytes(&c);
+    int s = text.p ? statement_of(text.p, text.n) : -1;
+    struct wb_buf *b = &p->envelopes;
+    char id[16];
+    size_t at;
+
+    r->prepares++;
+    if (s < 0) {
+        fail(p, e, 0x2000, "line 1:0 no viable alternative");
+        return;
+    }
+    r->forgotten[s] = false;
+    make_id((enum statement)s, id);
+    at = begin(b, p, e, WB_CQL_RESULT);
+    add32(b, WB_CQL_PREPARED);
+    add16(b, sizeof(id));
+    wb_buf_add(b, id, sizeof(id));
+    if (p->reader.version >= 5) {
+        add16(b, sizeof(id));
+        wb_buf_add(b, id, sizeof(id));
+    }
+    add32(b, WB_CQL_GLOBAL_TABLE);
+    add32(b, bind[s][1] ? 2 : 1);
+    add32(b, 1);
+    add16(b, s == UPDATE);
+    add_columns(b, bind[s]);
+    if (s == SELECT) {
+        add32(b, WB_CQL_GLOBAL_TABLE);
+        add32(b, 1);
+        add_columns(b, value);
+    } else {
+        add32(b, WB_CQL_NO_METADATA);
+        add32(b, 0);
+    }
+    end(b, at);
+}
+
+static void add_row(struct responder *r, struct wb_buf *b, const struct peer *p,
+                    const struct wb_cql_envelope *e, struct wb_cql_view key)
+{
+    struct entry *found = r->canned || r->store_size == 0 ? NULL : find(r, key);
+    const char *value = r->canned ? r->canned : found ? found->value : NULL;
+    size_t n = r->canned ? (size_t)r->o.value : found ? found->value_len : 0;
+    size_t at = begin(b, p, e, WB_CQL_RESULT);
+
+    add32(b, WB_CQL_ROWS);
+    add32(b, WB_CQL_NO_METADATA);
+    add32(b, 1);
+    add32(b, value != NULL);
+    if (value)
+        add_bytes(b, value, n);
+    end(b, at);
+}
+
+static bool sooner(const struct due *a, const struct due *b)
+{
+    return a->at < b->at;
+}
+
+static void answer_later(struct responder *r, const struct due *d)
+{
+    size_t i = r->queued++;
+
+    wb_grow(&r->queue, &r->cap, r->queued, sizeof(*r->queue));
+    for (; i > 0 && sooner(d, &r->queue[(i - 1) / 2]); i = (i - 1) / 2)
+        r->queue[i] = r->queue[(i - 1) / 2];
+    r->queue[i] = *d;
+}
+
+static struct due take_due(struct responder *r)
+{
+    struct due first = r->queue[0], last = r->queue[--r->queued];
+    size_t i = 0, child;
+
+    while ((child = 2 * i + 1) < r->queued) {
+        child += child + 1 < r->queued && sooner(&r->queue[child + 1], &r->queue[child]);
+        if (!sooner(&r->queue[child], &last))
+            break;
+        r->queue[i] = r->queue[child];
+        i = child;
+    }
+    r->queue[i] = last;
+    return first;
+}
+
+/* When the answer to the newest operation is due; 0: at once. */
+static int64_t due_at(struct responder *r)
+{
+    int64_t us = r->o.delay_us, at;
+
+    if (every(r->o.slow_every, r->ops))
+        us = r->o.slow_us;
+    if (us == 0 && r->o.rate == 0)
+        return 0;
+    at = wb_now_ns(NULL) + us * WB_US;
+    if (r->o.rate > 0) {
+        int64_t next = r->last_due + WB_SEC / r->o.rate;
+        at = at > next ? at : next;
+        r->last_due = at;
+    }
+    return at;
+}
+
+/* Counts an operation and says whether it gets an answer. */
+static bool admit(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
+{
+    r->ops++;
+    if (r->first == 0)
+        r->first = wb_now_ns(NULL);
+    if (every(r->o.close_every, r->ops)) {
+        r->closed++;
+        p->end = true;
+        return false;
+    }
+    if (every(r->o.silent_every, r->ops)) {
+        r->swallowed++;
+        return false;
+    }
+    if (every(r->o.error_every, r->ops)) {
+        r->errors++;
+        fail(p, e, (unsigned)r->o.error_code, "planted");
+        return false;
+    }
+    return true;
+}
+
+/* Sends what was added to the peer's envelopes since `from`, at its time. */
+static void time_answer(struct responder *r, struct peer *p, size_t from)
+{
+    int64_t at = due_at(r);
+    struct due d = {.to = p, .at = at, .len = p->envelopes.len - from};
+
+    if (at == 0)
+        return;
+    d.envelope = wb_calloc(d.len, 1);
+    memcpy(d.envelope, p->envelopes.data + from, d.len);
+    p->envelopes.len = from;
+    answer_later(r, &d);
+}
+
+static bool is_prepared(struct responder *r, struct peer *p, const struct wb_cql_envelope *e, int s,
+                        struct wb_cql_view id)
+{
+    size_t at;
+
+    if (every(r->o.forget_every, r->ops))
+        r->forgotten[s] = true;
+    if (!r->forgotten[s])
+        return true;
+    r->unprepared++;
+    at = begin(&p->envelopes, p, e, WB_CQL_ERROR);
+    add32(&p->envelopes, WB_CQL_CODE_UNPREPARED);
+    add_string(&p->envelopes, "prepared query not found");
+    add16(&p->envelopes, (unsigned)id.n);
+    wb_buf_add(&p->envelopes, id.p, id.n);
+    end(&p->envelopes, at);
+    return false;
+}
+
+static int execute(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
+{
+    struct wb_cql_cursor c = wb_cql_cursor(e->body, e->n);
+    struct wb_cql_view id = wb_cql_take_string(&c), v[2] = {{0}};
+    size_t from = p->envelopes.len;
+    int s = id.n == 16 ? id.p[0] - 'a' : -1;
+    unsigned n;
+
+    if (p->reader.version >= 5)
+        (void)wb_cql_take_string(&c);
+    (void)wb_cql_take16(&c); /* consistency */
+    (void)(p->reader.version >= 5 ? wb_cql_take32(&c) : wb_cql_take8(&c));
+    n = wb_cql_take16(&c);
+    for (unsigned i = 0; i < n && i < 2; i++)
+        v[i] = wb_cql_take_bytes(&c);
+    if (c.bad || s < 0 || s >= STATEMENTS || n != (s == INSERT || s == UPDATE ? 2u : 1u))
+        return -1;
+    if (!admit(r, p, e) || !is_prepared(r, p, e, s, id))
+        return 0;
+    if (s == SELECT) {
+        r->selects++;
+        add_row(r, &p->envelopes, p, e, v[0]);
+    } else {
+        r->writes++;
+        keep(r, v[s == UPDATE], s == DELETE ? (struct wb_cql_view){0} : v[s == INSERT]);
+        add_void(&p->envelopes, p, e);
+    }
+    time_answer(r, p, from);
+    return 0;
+}
+
+static int batch(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
+{
+    struct wb_cql_cursor c = wb_cql_cursor(e->body, e->n);
+    size_t from = p->envelopes.len;
+    unsigned n;
+
+    (void)wb_cql_take8(&c);
+    n = wb_cql_take16(&c);
+    for (unsigned i = 0; i < n && !c.bad; i++) {
+        struct wb_cql_view id, key, value;
+        if (wb_cql_take8(&c) != 1)
+            return -1;
+        id = wb_cql_take_string(&c);
+        if (wb_cql_take16(&c) != 2 || id.n != 16)
+            return -1;
+        key = wb_cql_take_bytes(&c);
+        value = wb_cql_take_bytes(&c);
+        if (!c.bad)
+            keep(r, key, value);
+    }
+    if (c.bad)
+        return -1;
+    if (!admit(r, p, e))
+        return 0;
+    r->batches++;
+    add_void(&p->envelopes, p, e);
+    time_answer(r, p, from);
+    return 0;
+}
+
+/* --- the made-up cluster --- */
+
+struct fact {
+    const char *column;
+    unsigned type, inner; /* inner: of sets and maps, whose text is */
+};
+
+static const struct fact facts[] = {{"tokens", WB_CQL_SET, WB_CQL_VARCHAR},
+                                    {"schema_version", UUID, 0},
+                                    {"host_id", UUID, 0},
+                                    {"native_address", INET, 0},
+                                    {"rpc_address", INET, 0},
+                                    {"peer", INET, 0},
+                                    {"native_port", INT, 0},
+                                    {"replication", WB_CQL_MAP, WB_CQL_VARCHAR}};
+
+static const struct fact *fact_of(const char *column)
+{
+    for (size_t i = 0; i < WB_LEN(facts); i++)
+        if (strcmp(facts[i].column, column) == 0)
+            return &facts[i];
+    return NULL;
+}
+
+static void add_value(const struct responder *r, struct wb_buf *b, const char *column, int server)
+{
+    struct wb_buf v = WB_BUF_INIT(65536);
+    struct in_addr a;
+    char uuid[16] = "schema of canned";
+
+    if (strcmp(column, "tokens") == 0) {
+        add32(&v, TOKENS);
+        for (int k = 0; k < TOKENS; k++) {
+            uint64_t step = UINT64_MAX / (uint64_t)(r->nservers * TOKENS);
+            WB_AUTO_FREE char *t =
+                wb_strf("%lld", (long long)(int64_t)((1ull << 63) +
+                                                     step * (uint64_t)(k * r->nservers + server)));
+            add_text(&v, t);
+        }
+    } else if (strcmp(column, "host_id") == 0 || strcmp(column, "schema_version") == 0) {
+        uuid[0] = column[0] == 'h' ? (char)server : 's';
+        wb_buf_add(&v, uuid, sizeof(uuid));
+    } else if (strstr(column, "address") || strcmp(column, "peer") == 0) {
+        if (inet_pton(AF_INET, r->server[server], &a) == 1)
+            wb_buf_add(&v, &a, sizeof(a));
+    } else if (strcmp(column, "native_port") == 0) {
+        add32(&v, (uint32_t)r->o.port);
+    } else if (strcmp(column, "replication") == 0) {
+        add32(&v, 2);
+        add_text(&v, "class");
+        add_text(&v, "org.apache.cassandra.locator.SimpleStrategy");
+        add_text(&v, "replication_factor");
+        add_text(&v, "1");
+    } else {
+        wb_buf_adds(&v, strcmp(column, "data_center") == 0 ? "dc1"
+                        : strcmp(column, "rack") == 0      ? "r1"
+                        : strcmp(column, "partitioner") == 0
+                            ? "org.apache.cassandra.dht.Murmur3Partitioner"
+                        : strcmp(column, "release_version") == 0 ? "5.0.0"
+                                                                 : "canned");
+    }
+    add_bytes(b, wb_buf_str(&v), v.len);
+    wb_buf_release(&v);
+}
+
+/* "SELECT a, b FROM t ..." of a system table. */
+static void select_system(struct responder *r, struct peer *p, const struct wb_cql_envelope *e,
+                          const char *text)
+{
+    const char *from = strcasestr(text, " from ");
+    bool local = strstr(from, "system.local"), peers = strstr(from, "system.peers");
+    struct wb_strv columns = {0};
+    struct wb_buf *b = &p->envelopes;
+    int rows = peers ? r->nservers - 1 : local || strstr(from, "system_schema.keyspaces") ? 1 : 0;
+    size_t at = begin(b, p, e, WB_CQL_RESULT);
+
+    for (const char *s = text + 6; s < from;) {
+        size_t n;
+        s += strspn(s, " ,");
+        n = strcspn(s, " ,");
+        wb_strv_addf(&columns, "%.*s", (int)n, s);
+        s += n;
+    }
+    add32(b, WB_CQL_ROWS);
+    add32(b, WB_CQL_GLOBAL_TABLE);
+    add32(b, (uint32_t)columns.n);
+    add_string(b, "system");
+    add_string(b, "table");
+    for (size_t i = 0; i < columns.n; i++) {
+        const struct fact *f = fact_of(columns.v[i]);
+        add_string(b, columns.v[i]);
+        add16(b, f ? f->type : WB_CQL_VARCHAR);
+        for (unsigned k = 0; f && f->inner && k < (f->type == WB_CQL_MAP ? 2u : 1u); k++)
+            add16(b, f->inner);
+    }
+    add32(b, (uint32_t)rows);
+    for (int server = 0; server < r->nservers && rows > 0; server++)
+        if (peers ? server != r->self : server == r->self)
+            for (size_t i = 0; i < columns.n; i++)
+                add_value(r, b, columns.v[i], server);
+    end(b, at);
+    wb_strv_release(&columns);
+}
+
+static int query(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
+{
+    struct wb_cql_cursor c = wb_cql_cursor(e->body, e->n);
+    struct wb_cql_view v = wb_cql_take_bytes(&c);
+    WB_AUTO_FREE char *text = v.p ? wb_strndup(v.p, v.n) : NULL;
+
+    if (!text)
+        return -1;
+    r->queries++;
+    if (strncasecmp(text, "SELECT ", 7) == 0 && strcasestr(text, " from system"))
+        select_system(r, p, e, text);
+    else if (strncasecmp(text, "CREATE ", 7) == 0)
+        add_void(&p->envelopes, p, e);
+    else
+        fail(p, e, 0x2200, "unconfigured table");
+    return 0;
+}
+
+/* --- dialogue --- */
+
+static void supported(struct peer *p, const struct wb_cql_envelope *e)
+{
+    struct wb_buf *b = &p->envelopes;
+    size_t at = begin(b, p, e, WB_CQL_SUPPORTED);
+
+    add16(b, 3);
+    add_string(b, "CQL_VERSION");
+    add16(b, 1);
+    add_string(b, "3.4.7");
+    add_string(b, "COMPRESSION");
+    add16(b, 1);
+    add_string(b, "lz4");
+    add_string(b, "PROTOCOL_VERSIONS");
+    add16(b, 2);
+    add_string(b, "4/v4");
+    add_string(b, "5/v5");
+    end(b, at);
+}
+
+static void flush_peer(struct responder *r, struct peer *p);
+
+static int startup(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
+{
+    struct wb_cql_cursor c = wb_cql_cursor(e->body, e->n);
+    size_t at;
+
+    for (unsigned n = wb_cql_take16(&c); n > 0 && !c.bad; n--) {
+        struct wb_cql_view key = wb_cql_take_string(&c), value = wb_cql_take_string(&c);
+        if (wb_cql_view_is(key, "COMPRESSION") && wb_cql_view_is(value, "lz4"))
+            p->reader.lz4 = true;
+    }
+    if (r->o.user) {
+        at = begin(&p->envelopes, p, e, WB_CQL_AUTHENTICATE);
+        add_string(&p->envelopes, "org.apache.cassandra.auth.PasswordAuthenticator");
+        end(&p->envelopes, at);
+    } else {
+        p->in = true;
+        empty(p, e, WB_CQL_READY);
+    }
+    flush_peer(r, p); /* bare; framed from here on */
+    p->reader.framed = p->reader.version >= 5;
+    return c.bad ? -1 : 0;
+}
+
+static void auth_response(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
+{
+    struct wb_cql_cursor c = wb_cql_cursor(e->body, e->n);
+    struct wb_cql_view v = wb_cql_take_bytes(&c);
+    WB_AUTO_FREE char *want = wb_strf(":%s", r->o.user);
+    size_t at;
+
+    p->in = v.p && v.n == strlen(want);
+    for (size_t i = 0; i < v.n && p->in; i++)
+        p->in = v.p[i] == (want[i] == ':' ? 0 : want[i]);
+    if (!p->in) {
+        fail(p, e, 0x0100, "Provided username and/or password are incorrect");
+        return;
+    }
+    at = begin(&p->envelopes, p, e, WB_CQL_AUTH_SUCCESS);
+    add32(&p->envelopes, UINT32_MAX);
+    end(&p->envelopes, at);
+}
+
+struct taking {
+    struct responder *r;
+    struct peer *p;
+};
+
+static int take_request(void *arg, const struct wb_cql_envelope *e)
+{
+    const struct taking *t = arg;
+    struct responder *r = t->r;
+    struct peer *p = t->p;
+
+    mark_dirty(r, p);
+    if (p->end)
+        return 0;
+    if (e->version > r->o.version || e->version < 4) {
+        p->reader.version = (uint8_t)r->o.version;
+        fail(p, e, WB_CQL_CODE_PROTOCOL, "Invalid or unsupported protocol version");
+        p->end = true;
+        return 0;
+    }
+    p->reader.version = e->version;
+    switch (e->opcode) {
+    case WB_CQL_OPTIONS:
+        supported(p, e);
+        return 0;
+    case WB_CQL_STARTUP:
+        return startup(r, p, e);
+    case WB_CQL_AUTH_RESPONSE:
+        auth_response(r, p, e);
+        return 0;
+    default:
+        break;
+    }
+    if (!p->in) {
+        fail(p, e, 0x0100, "not logged in");
+        return 0;
+    }
+    switch (e->opcode) {
+    case WB_CQL_REGISTER:
+        empty(p, e, WB_CQL_READY);
+        return 0;
+    case WB_CQL_QUERY:
+        return query(r, p, e);
+    case WB_CQL_PREPARE:
+        prepare(r, p, e);
+        return 0;
+    case WB_CQL_EXECUTE:
+        return execute(r, p, e);
+    case WB_CQL_BATCH:
+        return batch(r, p, e);
+    default:
+        return -1;
+    }
+}
+
+/* --- sockets --- */
+
+static void hang_up(struct peer *p)
+{
+    if (p->fd >= 0)
+        (void)close(p->fd);
+    p->fd = -1;
+    wb_cql_reader_release(&p->reader);
+    wb_buf_release(&p->envelopes);
+    wb_buf_release(&p->out);
+}
+
+/* Frames what is to be answered: as many whole envelopes as go into a segment. */
+static void frame(struct peer *p)
+{
+    size_t at = 0;
+
+    while (at < p->envelopes.len) {
+        const char *from = p->envelopes.data + at;
+        size_t n = 0, one, room;
+        char *out, *scratch, *stop;
+        while (at + n < p->envelopes.len) {
+            one = WB_CQL_HEADER + wb_cql_get32(from + n + 5);
+            if (n > 0 && n + one > WB_CQL_SEGMENT_MAX)
+                break;
+            n += one;
+        }
+        room = wb_cql_segments_max(n);
+        out = wb_buf_room(&p->out, room);
+        if (!out)
+            die("too much to send");
+        scratch = wb_calloc(p->reader.lz4 ? WB_CQL_SEGMENT_MAX : 1, 1);
+        if (n > WB_CQL_SEGMENT_MAX) {
+            memcpy(out + room - n, from, n);
+            stop = wb_cql_segments_cut(out, n, p->reader.lz4, scratch);
+        } else {
+            memcpy(out + wb_cql_segment_head(p->reader.lz4), from, n);
+            stop = wb_cql_segment_close(out, n, true, p->reader.lz4, scratch);
+        }
+        free(scratch);
+        wb_buf_commit(&p->out, (size_t)(stop - out));
+        at += n;
+    }
+}
+
+static void flush_peer(struct responder *r, struct peer *p)
+{
+    ssize_t n;
+
+    if (p->fd < 0)
+        return;
+    if (p->reader.framed)
+        frame(p);
+    else
+        wb_buf_add(&p->out, wb_buf_str(&p->envelopes), p->envelopes.len);
+    wb_buf_clear(&p->envelopes);
+    n = p->out.len ? send(p->fd, p->out.data, p->out.len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        hang_up(p);
+        return;
+    }
+    if (n > 0)
+        wb_buf_consume(&p->out, (size_t)n);
+    if (p->out.len > 0) {
+        struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT, .data.ptr = p};
+        (void)epoll_ctl(r->epfd, EPOLL_CTL_MOD, p->fd, &ev);
+    } else if (p->end) {
+        hang_up(p);
+    }
+}
+
+static void flush_all(struct responder *r)
+{
+    struct peer *p = r->dirty, *next;
+
+    r->dirty = NULL;
+    for (; p; p = next) {
+        next = p->next_dirty;
+        p->dirty = false;
+        flush_peer(r, p);
+    }
+}
+
+static void accept_all(struct responder *r)
+{
+    for (;;) {
+        struct epoll_event ev = {.events = EPOLLIN};
+        struct peer *p;
+        int one = 1, fd = accept4(r->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
+            return;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        p = wb_calloc(1, sizeof(*p));
+        *p =
+            (struct peer){.fd = fd, .envelopes = WB_BUF_INIT(OUT_MAX), .out = WB_BUF_INIT(OUT_MAX)};
+        wb_cql_reader_init(&p->reader, 4, false);
+        p->reader.server = true;
+        p->next = r->peers;
+        r->peers = p;
+        ev.data.ptr = p;
+        if (epoll_ctl(r->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
+            die("epoll_ctl");
+        r->connections++;
+    }
+}
+
+static void read_peer(struct responder *r, struct peer *p, uint32_t events)
+{
+    struct taking t = {.r = r, .p = p};
+    ssize_t n;
+
+    if (p->fd >= 0 && (events & EPOLLOUT)) {
+        struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
+        (void)epoll_ctl(r->epfd, EPOLL_CTL_MOD, p->fd, &ev);
+        flush_peer(r, p);
+    }
+    if (p->fd < 0 || !(events & ~(uint32_t)EPOLLOUT))
+        return;
+    n = recv(p->fd, r->rbuf, READ_SIZE, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0 && wb_cql_read(&p->reader, r->rbuf, (size_t)n, take_request, &t) < 0) {
+        fprintf(stderr, "cql_responder: %s\n",
+                p->reader.why ? p->reader.why : "a request that does not fit");
+        n = 0;
+    }
+    if (n <= 0)
+        hang_up(p);
+}
+
+/* Answers whose time has come; how long until the next, in ms, -1 when there is none. */
+static int answer_due(struct responder *r)
+{
+    int64_t now = wb_now_ns(NULL);
+
+    while (r->queued > 0 && r->queue[0].at <= now) {
+        struct due d = take_due(r);
+        if (d.to->fd >= 0) {
+            wb_buf_add(&d.to->envelopes, d.envelope, d.len);
+            mark_dirty(r, d.to);
+        }
+        free(d.envelope);
+    }
+    if (r->queued == 0)
+        return -1;
+    return r->queue[0].at - now < WB_MS ? 0 : (int)((r->queue[0].at - now) / WB_MS);
+}
+
+/* The pause: nothing is read or answered. */
+static void pause_if_due(struct responder *r)
+{
+    int64_t now = wb_now_ns(NULL), from = r->first + r->o.pause_at_ms * WB_MS;
+    struct timespec until;
+
+    if (r->paused || r->o.pause_for_ms == 0 || r->first == 0 || now < from)
+        return;
+    r->paused = true;
+    r->paused_from = now;
+    from = now + r->o.pause_for_ms * WB_MS;
+    until = (struct timespec){.tv_sec = from / WB_SEC, .tv_nsec = from % WB_SEC};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
+static void serve(struct responder *r)
+{
+    struct epoll_event ev[EVENTS];
+
+    while (!r->end) {
+        int wait = answer_due(r), n;
+        flush_all(r);
+        if (r->o.pause_for_ms > 0 && !r->paused && (wait < 0 || wait > 1))
+            wait = 1;
+        n = epoll_wait(r->epfd, ev, EVENTS, wait);
+        pause_if_due(r);
+        for (int i = 0; i < n; i++) {
+            if (ev[i].data.ptr == &r->signal_fd)
+                r->end = true;
+            else if (ev[i].data.ptr == &r->listen_fd)
+                accept_all(r);
+            else
+                read_peer(r, ev[i].data.ptr, ev[i].events);
+        }
+    }
+}
+
+static void report(const struct responder *r)
+{
+    const struct {
+        const char *key;
+        int64_t v;
+    } rows[] = {
+        {"ops", r->ops},         {"selects", r->selects},        {"writes", r->writes},
+        {"batches", r->batches}, {"errors", r->errors},          {"swallowed", r->swallowed},
+        {"closed", r->closed},   {"unprepared", r->unprepared},  {"prepares", r->prepares},
+        {"queries", r->queries}, {"stored", (int64_t)r->stored}, {"connections", r->connections}};
+    struct rusage use;
+    struct wb_buf b = WB_BUF_INIT(4096);
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *j = wb_json_object();
+
+    for (size_t i = 0; i < WB_LEN(rows); i++)
+        wb_json_set_int(j, rows[i].key, rows[i].v);
+    (void)getrusage(RUSAGE_SELF, &use);
+    wb_json_set_real(j, "cpu_s",
+                     (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+                         (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6);
+    wb_json_pretty(j, &b);
+    if (r->o.report && wb_file_write(r->o.report, b.data, b.len, 0644, &err) < 0)
+        fprintf(stderr, "cql_responder: %s\n", err.root);
+    wb_json_free(j);
+    wb_buf_release(&b);
+}
+
+static void read_arguments(struct options *o, int argc, char **argv)
+{
+    const struct {
+        const char *flag;
+        int64_t *number;
+        char **text;
+    } rows[] = {{"--port", &o->port, NULL},
+                {"--version", &o->version, NULL},
+                {"--value", &o->value, NULL},
+                {"--delay-us", &o->delay_us, NULL},
+                {"--slow-every", &o->slow_every, NULL},
+                {"--slow-us", &o->slow_us, NULL},
+                {"--rate", &o->rate, NULL},
+                {"--pause-at", &o->pause_at_ms, NULL},
+                {"--pause-for", &o->pause_for_ms, NULL},
+                {"--error-every", &o->error_every, NULL},
+                {"--error-code", &o->error_code, NULL},
+                {"--silent-every", &o->silent_every, NULL},
+                {"--close-every", &o->close_every, NULL},
+                {"--forget-every", &o->forget_every, NULL},
+                {"--address", NULL, &o->address},
+                {"--cluster", NULL, &o->cluster},
+                {"--user", NULL, &o->user},
+                {"--report", NULL, &o->report}};
+
+    for (int i = 1; i < argc; i += 2) {
+        size_t k = 0;
+        while (k < WB_LEN(rows) && strcmp(rows[k].flag, argv[i]) != 0)
+            k++;
+        if (k == WB_LEN(rows) || i + 1 >= argc ||
+            (rows[k].number && wb_parse_int(argv[i + 1], 0, INT64_MAX, rows[k].number, NULL) < 0)) {
+            fprintf(stderr, "cql_responder: bad argument %s\n", argv[i]);
+            exit(2);
+        }
+        if (rows[k].text)
+            *rows[k].text = argv[i + 1];
+    }
+}
+
+static void listen_on(struct responder *r)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)r->o.port)};
+    socklen_t n = sizeof(a);
+    int one = 1;
+
+    r->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    (void)setsockopt(r->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (inet_pton(AF_INET, r->o.address, &a.sin_addr) != 1 ||
+        bind(r->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+        listen(r->listen_fd, 1024) < 0 || getsockname(r->listen_fd, (struct sockaddr *)&a, &n) < 0)
+        die("listen");
+    r->o.port = ntohs(a.sin_port);
+}
+
+static void release(struct responder *r)
+{
+    while (r->queued > 0)
+        free(take_due(r).envelope);
+    free(r->queue);
+    for (struct peer *p = r->peers, *next; p; p = next) {
+        next = p->next;
+        hang_up(p);
+        free(p);
+    }
+    for (size_t i = 0; i < r->store_size; i++) {
+        free(r->store[i].key);
+        free(r->store[i].value);
+    }
+    free(r->store);
+    free(r->canned);
+    free(r->rbuf);
+    for (int i = 0; i < r->nservers; i++)
+        free(r->server[i]);
+}
+
+int main(int argc, char **argv)
+{
+    struct responder r = {.o = {.version = 5, .error_code = 0x1001, .address = NULL}};
+    struct epoll_event ev = {.events = EPOLLIN};
+    sigset_t set;
+    char local[] = "127.0.0.1";
+
+    r.o.address = local;
+    read_arguments(&r.o, argc, argv);
+    for (const char *s = r.o.cluster ? r.o.cluster : r.o.address; r.nservers < CLUSTER_MAX;) {
+        size_t n = strcspn(s, ",");
+        r.server[r.nservers] = wb_strndup(s, n);
+        if (strcmp(r.server[r.nservers], r.o.address) == 0)
+            r.self = r.nservers;
+        r.nservers++;
+        s += n;
+        if (*s++ != ',')
+            break;
+    }
+    r.rbuf = wb_calloc(READ_SIZE, 1);
+    if (r.o.value > 0) {
+        r.canned = wb_calloc((size_t)r.o.value, 1);
+        memset(r.canned, 'v', (size_t)r.o.value);
+    }
+    listen_on(&r);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    r.signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    r.epfd = epoll_create1(EPOLL_CLOEXEC);
+    ev.data.ptr = &r.signal_fd;
+    if (r.epfd < 0 || r.signal_fd < 0 || epoll_ctl(r.epfd, EPOLL_CTL_ADD, r.signal_fd, &ev) < 0)
+        die("epoll");
+    ev.data.ptr = &r.listen_fd;
+    if (epoll_ctl(r.epfd, EPOLL_CTL_ADD, r.listen_fd, &ev) < 0)
+        die("epoll");
+    printf("port %lld\n", (long long)r.o.port);
+    fflush(stdout);
+    serve(&r);
+    report(&r);
+    release(&r);
+    return 0;
+}
