@@ -18,6 +18,7 @@
 #define BACK_OFF_FIRST (10 * WB_MS)
 #define BACK_OFF_MOST WB_SEC
 #define CONNECT_LIMIT (2 * WB_SEC)
+#define LATE_LEAST 256 /* fewest places of a ring with streams: answers that are late hold some */
 #define FLUSH_NO_CLOCK 2048 /* bytes of requests that are built in well under 1 us */
 
 static uint32_t ring_size(int64_t depth)
@@ -59,7 +60,7 @@ void wb_conn_init(struct wb_conn *c, const struct wb_load_job *job, size_t reque
 
 void wb_conn_extend(struct wb_conn *c, const struct wb_protocol *p)
 {
-    uint32_t n = ring_size((int64_t)c->depth * 2);
+    uint32_t n = ring_size((int64_t)c->depth * 2 > LATE_LEAST ? (int64_t)c->depth * 2 : LATE_LEAST);
 
     if (p->control_max > 0) {
         free(c->out);

@@ -1,6 +1,7 @@
 #include "runners/load/protocols/cql_topology.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 
@@ -26,6 +27,19 @@ static char *text_of(struct wb_cql_view v)
     return v.p && memchr(v.p, 0, v.n) == NULL ? wb_strndup(v.p, v.n) : NULL;
 }
 
+/* A decimal number, the smallest one included, which evenly divided rings have. */
+static bool take_token(struct wb_cql_view v, int64_t *out)
+{
+    WB_AUTO_FREE char *text = text_of(v);
+    char *end;
+
+    if (!text || !(*text == '-' || (*text >= '0' && *text <= '9')))
+        return false;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return errno == 0 && *end == 0 && end - text > (*text == '-');
+}
+
 /* set<text> of decimal numbers. */
 static bool take_tokens(struct wb_cql_view v, struct wb_cql_node *out)
 {
@@ -35,11 +49,9 @@ static bool take_tokens(struct wb_cql_view v, struct wb_cql_node *out)
     if (c.bad || n == 0 || n > TOKENS_MAX)
         return false;
     out->token = wb_calloc(n, sizeof(*out->token));
-    for (out->ntoken = 0; out->ntoken < n; out->ntoken++) {
-        WB_AUTO_FREE char *text = text_of(wb_cql_take_bytes(&c));
-        if (!text || wb_parse_int(text, INT64_MIN, INT64_MAX, &out->token[out->ntoken], NULL) < 0)
+    for (out->ntoken = 0; out->ntoken < n; out->ntoken++)
+        if (!take_token(wb_cql_take_bytes(&c), &out->token[out->ntoken]))
             return false;
-    }
     return !c.bad;
 }
 
