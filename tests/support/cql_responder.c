@@ -31,14 +31,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runners/load/keys.h"
 #include "runners/load/protocols/cql_message.h"
 #include "server/base/clock.h"
-#include "server/base/digest.h"
 #include "server/base/file.h"
 #include "server/base/json.h"
 #include "server/base/mem.h"
 #include "server/base/units.h"
+#include "tests/support/cql_bytes.h"
+#include "tests/support/store.h"
 
 #define EVENTS 64
 #define READ_SIZE (256u << 10)
@@ -67,11 +67,6 @@ struct due { /* an answer that waits for its time */
     char *envelope;
 };
 
-struct entry {
-    char *key, *value;
-    size_t key_len, value_len;
-};
-
 struct options {
     int64_t port, version, value, delay_us, slow_every, slow_us, rate, pause_at_ms, pause_for_ms,
         error_every, error_code, silent_every, close_every, forget_every;
@@ -86,8 +81,7 @@ struct responder {
     struct due *queue; /* heap by time */
     size_t queued, cap;
     struct peer *dirty, *peers;
-    struct entry *store; /* open addressing; a power of two */
-    size_t stored, store_size;
+    struct store store;
     char *canned; /* the value of every key */
     bool forgotten[STATEMENTS];
     int64_t first, paused_from, last_due;
@@ -108,94 +102,7 @@ static bool every(int64_t n, int64_t count)
     return n > 0 && count % n == 0;
 }
 
-/* --- what is kept --- */
-
-static struct entry *find(struct responder *r, struct wb_cql_view key)
-{
-    uint64_t h = 1469598103934665603ull;
-
-    for (size_t i = 0; i < key.n; i++)
-        h = (h ^ (unsigned char)key.p[i]) * 1099511628211ull;
-    for (size_t i = wb_keys_hash(0, h);; i++) {
-        struct entry *e = &r->store[i & (r->store_size - 1)];
-        if (!e->key || (e->key_len == key.n && memcmp(e->key, key.p, key.n) == 0))
-            return e;
-    }
-}
-
-static void grow_store(struct responder *r)
-{
-    struct entry *old = r->store;
-    size_t n = r->store_size;
-
-    if (r->stored * 2 < n)
-        return;
-    r->store_size = n ? n * 2 : 1024;
-    r->store = wb_calloc(r->store_size, sizeof(*r->store));
-    for (size_t i = 0; i < n; i++)
-        if (old[i].key)
-            *find(r, (struct wb_cql_view){.p = old[i].key, .n = old[i].key_len}) = old[i];
-    free(old);
-}
-
-static void keep(struct responder *r, struct wb_cql_view key, struct wb_cql_view value)
-{
-    struct entry *e;
-
-    if (r->canned)
-        return;
-    grow_store(r);
-    e = find(r, key);
-    if (!e->key) {
-        e->key = wb_strndup("", 0);
-        e->key = wb_realloc(e->key, key.n + 1, 1);
-        memcpy(e->key, key.p, key.n);
-        e->key_len = key.n;
-        r->stored++;
-    }
-    free(e->value);
-    e->value = NULL;
-    e->value_len = value.n;
-    if (value.p) {
-        e->value = wb_calloc(value.n + 1, 1);
-        memcpy(e->value, value.p, value.n);
-    }
-}
-
 /* --- answers --- */
-
-static void add16(struct wb_buf *b, unsigned v)
-{
-    char n[2];
-
-    wb_cql_put16(n, v);
-    wb_buf_add(b, n, sizeof(n));
-}
-
-static void add32(struct wb_buf *b, uint32_t v)
-{
-    char n[4];
-
-    wb_cql_put32(n, v);
-    wb_buf_add(b, n, sizeof(n));
-}
-
-static void add_string(struct wb_buf *b, const char *s)
-{
-    add16(b, (unsigned)strlen(s));
-    wb_buf_adds(b, s);
-}
-
-static void add_bytes(struct wb_buf *b, const void *p, size_t n)
-{
-    add32(b, (uint32_t)n);
-    wb_buf_add(b, p, n);
-}
-
-static void add_text(struct wb_buf *b, const char *s)
-{
-    add_bytes(b, s, strlen(s));
-}
 
 static size_t begin(struct wb_buf *b, const struct peer *p, const struct wb_cql_envelope *e,
                     unsigned opcode)
@@ -322,7 +229,7 @@ static void prepare(struct responder *r, struct peer *p, const struct wb_cql_env
 static void add_row(struct responder *r, struct wb_buf *b, const struct peer *p,
                     const struct wb_cql_envelope *e, struct wb_cql_view key)
 {
-    struct entry *found = r->canned || r->store_size == 0 ? NULL : find(r, key);
+    struct entry *found = r->canned || r->store.size == 0 ? NULL : store_find(&r->store, key);
     const char *value = r->canned ? r->canned : found ? found->value : NULL;
     size_t n = r->canned ? (size_t)r->o.value : found ? found->value_len : 0;
     size_t at = begin(b, p, e, WB_CQL_RESULT);
@@ -465,7 +372,9 @@ static int execute(struct responder *r, struct peer *p, const struct wb_cql_enve
         add_row(r, &p->envelopes, p, e, v[0]);
     } else {
         r->writes++;
-        keep(r, v[s == UPDATE], s == DELETE ? (struct wb_cql_view){0} : v[s == INSERT]);
+        if (!r->canned)
+            store_keep(&r->store, v[s == UPDATE],
+                       s == DELETE ? (struct wb_cql_view){0} : v[s == INSERT]);
         add_void(&p->envelopes, p, e);
     }
     time_answer(r, p, from);
@@ -489,8 +398,8 @@ static int batch(struct responder *r, struct peer *p, const struct wb_cql_envelo
             return -1;
         key = wb_cql_take_bytes(&c);
         value = wb_cql_take_bytes(&c);
-        if (!c.bad)
-            keep(r, key, value);
+        if (!c.bad && !r->canned)
+            store_keep(&r->store, key, value);
     }
     if (c.bad)
         return -1;
@@ -936,10 +845,10 @@ static void report(const struct responder *r)
         const char *key;
         int64_t v;
     } rows[] = {
-        {"ops", r->ops},         {"selects", r->selects},        {"writes", r->writes},
-        {"batches", r->batches}, {"errors", r->errors},          {"swallowed", r->swallowed},
-        {"closed", r->closed},   {"unprepared", r->unprepared},  {"prepares", r->prepares},
-        {"queries", r->queries}, {"stored", (int64_t)r->stored}, {"connections", r->connections}};
+        {"ops", r->ops},         {"selects", r->selects},         {"writes", r->writes},
+        {"batches", r->batches}, {"errors", r->errors},           {"swallowed", r->swallowed},
+        {"closed", r->closed},   {"unprepared", r->unprepared},   {"prepares", r->prepares},
+        {"queries", r->queries}, {"stored", (int64_t)r->store.n}, {"connections", r->connections}};
     struct rusage use;
     struct wb_buf b = WB_BUF_INIT(4096);
     struct wb_err err = WB_ERR_INIT;
@@ -1022,11 +931,7 @@ static void release(struct responder *r)
         hang_up(p);
         free(p);
     }
-    for (size_t i = 0; i < r->store_size; i++) {
-        free(r->store[i].key);
-        free(r->store[i].value);
-    }
-    free(r->store);
+    store_release(&r->store);
     free(r->canned);
     free(r->rbuf);
     for (int i = 0; i < r->nservers; i++)
