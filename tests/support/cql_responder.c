@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "runners/load/protocols/cql_message.h"
+#include "runners/load/protocols/cql_murmur.h"
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/json.h"
@@ -84,9 +85,9 @@ struct responder {
     struct store store;
     char *canned; /* the value of every key */
     bool forgotten[STATEMENTS];
-    int64_t first, paused_from, last_due;
+    int64_t first, last_due;
     int64_t ops, selects, writes, batches, errors, swallowed, closed, unprepared, connections,
-        prepares, queries;
+        prepares, strays;
     bool paused, end;
     char *rbuf;
 };
@@ -141,11 +142,6 @@ static void fail(struct peer *p, const struct wb_cql_envelope *e, unsigned code,
         add32(&p->envelopes, 0);
     }
     end(&p->envelopes, at);
-}
-
-static void empty(struct peer *p, const struct wb_cql_envelope *e, unsigned opcode)
-{
-    end(&p->envelopes, begin(&p->envelopes, p, e, opcode));
 }
 
 static void add_void(struct wb_buf *b, const struct peer *p, const struct wb_cql_envelope *e)
@@ -348,6 +344,15 @@ static bool is_prepared(struct responder *r, struct peer *p, const struct wb_cql
     return false;
 }
 
+/* Whose a key is: the first of all tokens, which are evenly spread, at its own or behind. */
+static int owner_of(const struct responder *r, struct wb_cql_view key)
+{
+    uint64_t n = (uint64_t)r->nservers, step = UINT64_MAX / (n * TOKENS);
+    uint64_t at = (uint64_t)wb_cql_token(key.p, key.n) + (1ull << 63);
+
+    return (int)((at / step + (at % step > 0)) % (n * TOKENS) % n);
+}
+
 static int execute(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
 {
     struct wb_cql_cursor c = wb_cql_cursor(e->body, e->n);
@@ -365,6 +370,7 @@ static int execute(struct responder *r, struct peer *p, const struct wb_cql_enve
         v[i] = wb_cql_take_bytes(&c);
     if (c.bad || s < 0 || s >= STATEMENTS || n != (s == INSERT || s == UPDATE ? 2u : 1u))
         return -1;
+    r->strays += owner_of(r, v[s == UPDATE]) != r->self;
     if (!admit(r, p, e) || !is_prepared(r, p, e, s, id))
         return 0;
     if (s == SELECT) {
@@ -523,7 +529,6 @@ static int query(struct responder *r, struct peer *p, const struct wb_cql_envelo
 
     if (!text)
         return -1;
-    r->queries++;
     if (strncasecmp(text, "SELECT ", 7) == 0 && strcasestr(text, " from system"))
         select_system(r, p, e, text);
     else if (strncasecmp(text, "CREATE ", 7) == 0)
@@ -572,7 +577,7 @@ static int startup(struct responder *r, struct peer *p, const struct wb_cql_enve
         end(&p->envelopes, at);
     } else {
         p->in = true;
-        empty(p, e, WB_CQL_READY);
+        end(&p->envelopes, begin(&p->envelopes, p, e, WB_CQL_READY));
     }
     flush_peer(r, p); /* bare; framed from here on */
     p->reader.framed = p->reader.version >= 5;
@@ -637,7 +642,7 @@ static int take_request(void *arg, const struct wb_cql_envelope *e)
     }
     switch (e->opcode) {
     case WB_CQL_REGISTER:
-        empty(p, e, WB_CQL_READY);
+        end(&p->envelopes, begin(&p->envelopes, p, e, WB_CQL_READY));
         return 0;
     case WB_CQL_QUERY:
         return query(r, p, e);
@@ -810,7 +815,6 @@ static void pause_if_due(struct responder *r)
     if (r->paused || r->o.pause_for_ms == 0 || r->first == 0 || now < from)
         return;
     r->paused = true;
-    r->paused_from = now;
     from = now + r->o.pause_for_ms * WB_MS;
     until = (struct timespec){.tv_sec = from / WB_SEC, .tv_nsec = from % WB_SEC};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
@@ -844,11 +848,19 @@ static void report(const struct responder *r)
     const struct {
         const char *key;
         int64_t v;
-    } rows[] = {
-        {"ops", r->ops},         {"selects", r->selects},         {"writes", r->writes},
-        {"batches", r->batches}, {"errors", r->errors},           {"swallowed", r->swallowed},
-        {"closed", r->closed},   {"unprepared", r->unprepared},   {"prepares", r->prepares},
-        {"queries", r->queries}, {"stored", (int64_t)r->store.n}, {"connections", r->connections}};
+    } rows[] = {{"ops", r->ops},
+                {"selects", r->selects},
+                {"writes", r->writes},
+                {"batches", r->batches},
+                {"errors", r->errors},
+                {"swallowed", r->swallowed},
+                {"closed", r->closed},
+                {"unprepared", r->unprepared},
+                {"prepares", r->prepares},
+
+                {"stored", (int64_t)r->store.n},
+                {"strays", r->strays},
+                {"connections", r->connections}};
     struct rusage use;
     struct wb_buf b = WB_BUF_INIT(4096);
     struct wb_err err = WB_ERR_INIT;
