@@ -147,7 +147,7 @@ start_cluster
 run --ops 9000 --connections 6 --depth 4 --mix get=50,set=50
 stop 1 && stop 2 && stop 3
 is "cluster, token: operations" "9000 0" "$(result ok) $(result failed)"
-is "cluster, token: servers" 3 "$(result protocol.servers | grep -o :[0-9] | wc -l)"
+is "cluster, token: servers" 3 "$(result protocol.servers | grep -o ':[0-9]' | wc -l)"
 is "cluster, token: astray" "0 0 0" "$(served 1 strays) $(served 2 strays) $(served 3 strays)"
 check "cluster, token: share of a server" holds "$(served 2 ops) > 2400 && $(served 2 ops) < 3600"
 port=0
