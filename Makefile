@@ -25,11 +25,11 @@ CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SAN) -fno-common -fstack-protector-strong -ffp-contract=off \
 	$(if $(SANITIZER),,-D_FORTIFY_SOURCE=2) -D_GNU_SOURCE -DWB_VERSION='"$(VERSION)"' -DWB_DATA_DIR='"$(DATA_DIR)"' -I. -MMD -MP
 LIBS_LOAD := -ljansson -lyaml -lcrypto -llz4 -ldeflate -lz -lm -lpthread
-LIBS := -ljansson -lsqlite3 -lyaml -lcurl -lgit2 -lcrypto -lzstd -llz4 -ldeflate -lz -lm -lpthread
+LIBS := -ljansson -lsqlite3 -lmicrohttpd -lyaml -lcurl -lgit2 -lcrypto -lzstd -llz4 -ldeflate -lz -lm -lpthread
 
 BASE_SRC := $(wildcard server/base/*.c)
 WB_SRC := $(wildcard server/study/*.c server/engine/*.c server/collect/*.c server/record/*.c \
-	server/analysis/*.c server/cli/*.c provisioners/hosts/*.c provisioners/reach/*.c provisioners/forms/*.c runners/tools/*.c) \
+	server/analysis/*.c server/queue/*.c server/http/*.c server/cli/*.c provisioners/hosts/*.c provisioners/reach/*.c provisioners/forms/*.c runners/tools/*.c) \
 	runners/load/laws.c
 LOAD_SRC := $(filter-out runners/load/main.c,$(wildcard runners/load/*.c runners/load/protocols/*.c))
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
@@ -133,8 +133,8 @@ demo-counts: ## the same with 1, 2 and 4 instances in each form
 	@$(DEMO) counts
 
 sanitize: ## unit tests under ASan+UBSan and under TSan
-	@$(MAKE) --no-print-directory -j2 SANITIZER=address,undefined DEVELOPER=1 unit
-	@$(MAKE) --no-print-directory -j2 SANITIZER=thread DEVELOPER=1 unit
+	@$(MAKE) --no-print-directory -j2 SANITIZER=address,undefined DEVELOPER=1 UNIT_LIMIT=600 unit
+	@$(MAKE) --no-print-directory -j2 SANITIZER=thread DEVELOPER=1 UNIT_LIMIT=600 unit
 
 bench: all support ## the benchmarks of tests/bench: ratios measured in one run
 	@for b in tests/bench/*.sh; do echo "== $$b"; "$$b" || exit 1; done
@@ -153,7 +153,7 @@ install: all ## into DESTDIR and PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(DATA_DIR)
 	install -m 755 $B/weighbridge $B/wb-load $(DESTDIR)$(PREFIX)/bin
 	ln -sf weighbridge $(DESTDIR)$(PREFIX)/bin/wb
-	cp -R recipes $(DESTDIR)$(DATA_DIR)/
+	cp -R recipes web $(DESTDIR)$(DATA_DIR)/
 	rm -rf $B/man && $B/weighbridge man --dir $B/man
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions

@@ -26,6 +26,8 @@ const struct wb_command *const wb_commands[] = {
     &wb_cmd_artifacts,
     &wb_cmd_doctor,
     &wb_cmd_schema,
+    &wb_cmd_serve,
+    &wb_cmd_engine,
     &wb_cmd_completion,
     &wb_cmd_man,
     NULL,

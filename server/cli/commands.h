@@ -28,6 +28,8 @@ extern const struct wb_command wb_cmd_artifacts;
 extern const struct wb_command wb_cmd_doctor;
 extern const struct wb_command wb_cmd_schema;
 extern const struct wb_command wb_cmd_completion;
+extern const struct wb_command wb_cmd_serve;
+extern const struct wb_command wb_cmd_engine;
 extern const struct wb_command wb_cmd_man;
 
 #endif

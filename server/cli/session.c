@@ -70,7 +70,7 @@ static int report(const struct wb_cli *cli, const struct wb_session *s,
     return 0;
 }
 
-static int exit_code(const struct wb_engine_result *res, int rc, const struct wb_err *err)
+int wb_session_exit(const struct wb_engine_result *res, int rc, const struct wb_err *err)
 {
     if (res->incomplete)
         return WB_EXIT_LEFT;
@@ -115,5 +115,5 @@ int wb_session_run(const struct wb_cli *cli, const struct wb_session *s,
     }
     if (res.done > 0 && report(cli, s, &res, &late) < 0)
         (void)wb_cli_fail(cli, &late);
-    return exit_code(&res, rc, &err);
+    return wb_session_exit(&res, rc, &err);
 }

@@ -26,6 +26,8 @@ int wb_session_open(const struct wb_cli *cli, bool create, const char *controlle
 /* Runs the plan, prints what came of it, gives the exit code. */
 int wb_session_run(const struct wb_cli *cli, const struct wb_session *s,
                    const struct wb_session_opts *o);
+/* The exit code of what wb_engine_run gave. */
+int wb_session_exit(const struct wb_engine_result *res, int rc, const struct wb_err *err);
 void wb_session_release(struct wb_session *s);
 
 #endif

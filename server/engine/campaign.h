@@ -10,9 +10,9 @@
  *     reserve         disk space to be given up when there is none left
  *     runs/RUN/       run.json and working files of a run; removed once it is recorded and clean
  *
- * state: running, then finished, failed, cancelled or incomplete (something could not be removed);
- * interrupted once somebody cleaned up after a dead engine. "clean" is true when nothing of it can
- * be left.
+ * state: queued (made to be run later), running, then finished, failed, cancelled or incomplete
+ * (something could not be removed); interrupted once somebody cleaned up after a dead engine.
+ * "clean" is true when nothing of it can be left.
  */
 #ifndef WB_ENGINE_CAMPAIGN_H
 #define WB_ENGINE_CAMPAIGN_H

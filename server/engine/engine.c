@@ -46,32 +46,63 @@ static void notef(struct wb_engine *e, const char *fmt, ...)
     free(text);
 }
 
-static int make_campaign(struct wb_engine *e, struct wb_err *err)
+/* What a new campaign's state.json says before any engine has seen the host. */
+static wb_json *first_state(const struct wb_plan *plan, const struct wb_store *store,
+                            const char *word)
 {
-    const struct wb_engine_spec *spec = e->spec;
-    WB_AUTO_JSON wb_json *plan = wb_plan_json(e->plan);
-    WB_AUTO_JSON wb_json *state = wb_json_object();
-    wb_json *identity = wb_run_identity(e->plan, &e->plan->arms[0]);
-    int rc;
+    wb_json *state = wb_json_object(), *identity = wb_run_identity(plan, &plan->arms[0]);
 
     wb_json_del(identity, "arm");
     wb_json_del(identity, "factors");
     wb_json_del(identity, "series_key");
-    wb_json_set(identity, "host", wb_json_object());
-    wb_json_set_str(wb_json_get(identity, "host"), "name",
-                    wb_json_str_or(e->facts, "hostname", "localhost"));
-    wb_json_set_str(wb_json_get(identity, "host"), "class",
-                    wb_json_str_or(e->facts, "host_class", ""));
-    wb_json_set_str(state, "state", "running");
-    wb_json_set_str(state, "store", wb_store_path(spec->store));
-    wb_json_set_str(state, "owner", wb_store_controller(spec->store));
-    wb_json_set_str(state, "recipe_dir", e->study->recipe->dir);
-    wb_json_set(state, "programs", wb_json_copy(e->programs));
+    wb_json_set_str(state, "state", word);
+    wb_json_set_str(state, "store", wb_store_path(store));
+    wb_json_set_str(state, "owner", wb_store_controller(store));
+    wb_json_set_str(state, "recipe_dir", plan->study->recipe->dir);
     wb_json_set(state, "identity", identity);
+    return state;
+}
+
+/* What the first engine of a campaign adds. */
+static void add_host(const struct wb_engine *e, wb_json *state)
+{
+    wb_json *host = wb_json_object();
+
+    wb_json_set_str(host, "name", wb_json_str_or(e->facts, "hostname", "localhost"));
+    wb_json_set_str(host, "class", wb_json_str_or(e->facts, "host_class", ""));
+    wb_json_set(wb_json_get(state, "identity"), "host", host);
+    wb_json_set(state, "programs", wb_json_copy(e->programs));
+}
+
+static int make_campaign(struct wb_engine *e, struct wb_err *err)
+{
+    const struct wb_engine_spec *spec = e->spec;
+    WB_AUTO_JSON wb_json *plan = wb_plan_json(e->plan);
+    WB_AUTO_JSON wb_json *state = first_state(e->plan, spec->store, "running");
+    int rc;
+
+    add_host(e, state);
     rc = wb_campaign_create(spec->state_dir, e->plan->campaign, e->study->resolved, plan, state,
                             &e->dir, err);
     if (rc == 0)
         wb_campaign_listen(e->dir, spec->listener, spec->listener_arg);
+    return rc;
+}
+
+int wb_engine_enqueue(const struct wb_plan *plan, const struct wb_store *store,
+                      const char *state_dir, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *doc = wb_plan_json(plan);
+    WB_AUTO_JSON wb_json *state = first_state(plan, store, "queued");
+    struct wb_campaign_dir *dir = NULL;
+    int rc =
+        wb_campaign_create(state_dir, plan->campaign, plan->study->resolved, doc, state, &dir, err);
+
+    if (rc < 0)
+        return rc;
+    wb_campaign_spend_reserve(dir); /* what waits does not need it */
+    rc = wb_campaign_set_state(dir, "queued", true, err);
+    wb_campaign_close(dir);
     return rc;
 }
 
@@ -190,7 +221,9 @@ static int open_campaign(struct wb_engine *e, struct wb_err *err)
     wb_campaign_listen(e->dir, e->spec->listener, e->spec->listener_arg);
     state = wb_campaign_state(e->dir);
     had = wb_json_get(state, "programs");
-    e->resumed = true;
+    e->resumed = had != NULL; /* else it waited in the queue until now */
+    if (!had)
+        add_host(e, wb_campaign_state(e->dir));
     if (had && !wb_json_equal(had, e->programs)) {
         if (!e->spec->accept_changes)
             return wb_fail(err, WB_CONFLICT,

@@ -42,6 +42,11 @@ struct wb_engine_result {
 int wb_engine_run(const struct wb_engine_spec *spec, struct wb_engine_result *result,
                   struct wb_err *err) WB_MUST_CHECK;
 
+/* Makes the folder of a campaign that will be run later, with `resume`, by a process of its own:
+ * state "queued", nothing touched on the host. */
+int wb_engine_enqueue(const struct wb_plan *plan, const struct wb_store *store,
+                      const char *state_dir, struct wb_err *err) WB_MUST_CHECK;
+
 struct wb_clean_spec {
     struct wb_store
         *store; /* takes the records of interrupted attempts; NULL with an owner: none */

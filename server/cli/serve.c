@@ -1,0 +1,136 @@
+/* `serve`: the service over REST. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/file.h"
+#include "server/cli/commands.h"
+#include "server/cli/places.h"
+#include "server/http/serve.h"
+
+#define PORT 8420
+
+struct opts {
+    const char *address, *certificate, *key;
+    int64_t port;
+    struct wb_strv hosts;
+    bool anonymous_read;
+};
+static const struct wb_opt rows[] = {
+    {"address", 0, WB_OPT_TEXT, offsetof(struct opts, address), "IP", 0, 0,
+     "listen there instead of 127.0.0.1"},
+    {"port", 'p', WB_OPT_INT, offsetof(struct opts, port), "N", 1, 65535,
+     "listen there instead of 8420"},
+    {"host", 0, WB_OPT_LIST, offsetof(struct opts, hosts), "NAME", 0, 0,
+     "a name that this server has, beside localhost and its address"},
+    {"tls-certificate", 0, WB_OPT_TEXT, offsetof(struct opts, certificate), "FILE", 0, 0,
+     "PEM file; then only TLS is spoken"},
+    {"tls-key", 0, WB_OPT_TEXT, offsetof(struct opts, key), "FILE", 0, 0,
+     "PEM file of the certificate's key"},
+    {"anonymous-read", 0, WB_OPT_FLAG, offsetof(struct opts, anonymous_read), NULL, 0, 0,
+     "reading needs no token"},
+    {0},
+};
+
+/* Folder of the pages: WB_WEB, else web/ here (a source tree), else the installed one. */
+static int web_dir(char **out, struct wb_err *err)
+{
+    const char *set = getenv("WB_WEB");
+
+    if (!set || !*set)
+        set = wb_path_exists("web/index.html") ? "web" : WB_DATA_DIR "/web";
+    return wb_path_absolute(set, out, err);
+}
+
+static int own_program(char **out, struct wb_err *err)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (n <= 0)
+        return wb_fail(err, WB_IO, "cannot read /proc/self/exe");
+    self[n] = '\0';
+    *out = wb_strdup(self);
+    return 0;
+}
+
+static void on_ready(void *arg, const char *url, const char *token)
+{
+    const struct wb_cli *cli = arg;
+
+    if (cli->json) {
+        wb_json *o = wb_json_object();
+
+        wb_json_set_str(o, "url", url);
+        wb_json_set_str(o, "token", token);
+        wb_cli_answer(cli, o, NULL);
+    } else {
+        (void)printf("listening on %s\n", url);
+        if (token)
+            (void)printf("token of the admin, shown this once: %s\n", token);
+    }
+    (void)fflush(stdout);
+}
+
+static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv)
+{
+    const struct opts *o = opts;
+    struct wb_places places = {0};
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_cancel *cancel = wb_cancel_new();
+    WB_AUTO_FREE char *web = NULL;
+    WB_AUTO_FREE char *recipes = NULL;
+    WB_AUTO_FREE char *program = NULL;
+    int rc = 0;
+
+    if (!o->certificate != !o->key)
+        rc = wb_fail(&err, WB_INVALID, "--tls-certificate and --tls-key go together");
+    if (rc == 0)
+        rc = wb_places_find(cli, &places, &err);
+    if (rc == 0)
+        rc = web_dir(&web, &err);
+    if (rc == 0)
+        rc = wb_path_absolute(cli->recipes_dir, &recipes, &err);
+    if (rc == 0)
+        rc = own_program(&program, &err);
+    if (rc == 0)
+        rc = wb_cancel_on_signals(cancel, &err);
+    if (rc == 0) {
+        struct wb_cli copy = *cli;
+        const struct wb_serve_spec spec = {.store = places.store,
+                                           .state = places.state,
+                                           .recipes = recipes,
+                                           .web = web,
+                                           .program = program,
+                                           .load_program = places.load_program,
+                                           .docker_socket = places.docker_socket,
+                                           .address = o->address ? o->address : "127.0.0.1",
+                                           .port = (uint16_t)(o->port ? o->port : PORT),
+                                           .certificate = o->certificate,
+                                           .key = o->key,
+                                           .hosts = &o->hosts,
+                                           .anonymous_read = o->anonymous_read,
+                                           .cancel = cancel,
+                                           .ready = on_ready,
+                                           .arg = &copy};
+
+        rc = wb_serve(&spec, &err);
+    }
+    rc = rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
+    wb_places_release(&places);
+    wb_cancel_free(cancel);
+    return rc;
+}
+
+const struct wb_command wb_cmd_serve = {
+    .name = "serve",
+    .summary = "serve campaigns over REST, with a queue and events",
+    .help = "Listens on loopback unless told otherwise. The first start makes a token for the\n"
+            "admin and shows it once; more are made with it over REST. Campaigns that run go on\n"
+            "when the server ends, and the next one finds them again. Ends on SIGTERM.\n",
+    .opts = rows,
+    .opts_size = sizeof(struct opts),
+    .run = run,
+};

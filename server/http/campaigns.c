@@ -1,0 +1,551 @@
+/* Studies that come over REST, campaigns and the queue. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/analysis/compare.h"
+#include "server/base/clock.h"
+#include "server/base/digest.h"
+#include "server/base/file.h"
+#include "server/engine/engine.h"
+#include "server/http/service.h"
+#include "server/queue/queue.h"
+
+#define DOC_MAX (8u << 20)
+#define LABELS_MAX 20
+
+/* What one request asks for, checked and planned. */
+struct asked {
+    wb_json *body;
+    struct wb_study *study;
+    struct wb_plan *plan;
+};
+
+static void release(struct asked *s)
+{
+    wb_plan_free(s->plan);
+    wb_study_free(s->study);
+    wb_json_free(s->body);
+}
+
+/* ---- reading what was sent ---- */
+
+/* {"factor.form": ["a", "b"]} -> "factor.form=\"a\",\"b\"": JSON values are YAML flow values. */
+static void add_override(struct wb_strv *out, const char *path, const wb_json *value)
+{
+    struct wb_buf b = WB_BUF_INIT(WB_HTTP_BODY_MAX);
+    bool list = wb_json_type(value) == WB_JSON_ARRAY;
+
+    wb_buf_addf(&b, "%s=", path);
+    for (size_t i = 0; i < (list ? wb_json_len(value) : 1); i++) {
+        if (i)
+            wb_buf_addc(&b, ',');
+        wb_json_line(list ? wb_json_at(value, i) : value, &b);
+    }
+    wb_strv_add(out, wb_buf_str(&b));
+    wb_buf_release(&b);
+}
+
+static struct wb_study *read_study(struct wb_context *c, const wb_json *body, struct wb_problems *p)
+{
+    const wb_json *study = wb_json_get(body, "study");
+    const wb_json *overrides = wb_json_get(body, "overrides");
+    const char *text = wb_json_str_or(body, "study_text", NULL);
+    struct wb_strv list = {0};
+    struct wb_study_options options = {.profile = wb_json_str_or(body, "profile", NULL),
+                                       .rounds = wb_json_int_or(body, "rounds", 0),
+                                       .recipes_dir = c->service->recipes_dir};
+    struct wb_study *out = NULL;
+    struct wb_node *tree = NULL;
+    struct wb_err err = WB_ERR_INIT;
+
+    for (void *it = wb_json_first(overrides); it; it = wb_json_next(overrides, it))
+        add_override(&list, wb_json_iter_key(it), wb_json_iter_value(it));
+    options.overrides = list.v;
+    if (text)
+        tree = wb_yaml_check(text, strlen(text), p);
+    else if (wb_node_from_json(study, &tree, &err) < 0)
+        wb_problem(p, NULL, "syntax", "%s", err.root);
+    if (tree)
+        out = wb_study_check(tree, NULL, &options, p);
+    wb_strv_release(&list);
+    return out;
+}
+
+/* Over REST nobody may name a program of this machine. */
+static bool names_programs(const struct wb_study *s, struct wb_problems *p)
+{
+    if (wb_study_setup(s)->ntools == 0)
+        return false;
+    wb_problem(
+        p, NULL, "not-offered",
+        "tools: a study that is sent over REST cannot bring programs of its own; run it with "
+        "`weighbridge run` on this host");
+    return true;
+}
+
+static void plan_study(struct wb_context *c, struct asked *s, struct wb_problems *p)
+{
+    struct wb_host_facts host = {0};
+    struct wb_err err = WB_ERR_INIT;
+
+    s->study = read_study(c, s->body, p);
+    if (!s->study || names_programs(s->study, p))
+        return;
+    if (wb_host_facts_read(&host, &err) < 0)
+        wb_problem(p, NULL, "host", "%s", err.root);
+    else
+        s->plan = wb_plan_make(s->study, &host, 0, p);
+    wb_host_facts_release(&host);
+}
+
+static bool check_label(const wb_json *labels)
+{
+    if (!labels)
+        return true;
+    if (wb_json_type(labels) != WB_JSON_ARRAY || wb_json_len(labels) > LABELS_MAX)
+        return false;
+    for (size_t i = 0; i < wb_json_len(labels); i++) {
+        const char *text = wb_json_string(wb_json_at(labels, i));
+
+        if (!text || !*text || strlen(text) > 60)
+            return false;
+    }
+    return true;
+}
+
+/* The types of everything beside the study. Answers itself, then false. */
+static bool check_types(const struct wb_request *q, struct wb_answer *a, const wb_json *body)
+{
+    static const struct {
+        const char *key;
+        enum wb_json_type type;
+        const char *what;
+    } rows[] = {
+        {"study", WB_JSON_OBJECT, "study: an object"},
+        {"study_text", WB_JSON_STRING, "study_text: the text of a study file"},
+        {"profile", WB_JSON_STRING, "profile: a name"},
+        {"overrides", WB_JSON_OBJECT, "overrides: an object of paths and values"},
+        {"rounds", WB_JSON_INT, "rounds: 1 to 1000"},
+        {"priority", WB_JSON_INT, "priority: -100 to 100"},
+        {"reason", WB_JSON_STRING, "reason: a text"},
+    };
+    const wb_json *rounds = wb_json_get(body, "rounds");
+    int64_t priority = wb_json_int_or(body, "priority", 0);
+    const char *wrong = NULL;
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        const wb_json *v = wb_json_get(body, rows[i].key);
+
+        if (v && wb_json_type(v) != rows[i].type)
+            wrong = rows[i].what;
+    }
+    if (!wrong && rounds && (wb_json_integer(rounds) < 1 || wb_json_integer(rounds) > 1000))
+        wrong = "rounds: 1 to 1000";
+    if (!wrong && (priority < -100 || priority > 100))
+        wrong = "priority: -100 to 100";
+    if (!wrong && !check_label(wb_json_get(body, "labels")))
+        wrong = "labels: at most 20 texts of 1 to 60 bytes";
+    if (!wrong && strlen(wb_json_str_or(body, "reason", "")) > 500)
+        wrong = "reason: at most 500 bytes";
+    if (wrong)
+        wb_answer_problem(q, a, 422, "validation", wrong, NULL);
+    return !wrong;
+}
+
+/* Reads body and study. False after answering with a problem that is not one of the study. */
+static bool read_asked(struct wb_context *c, struct wb_request *q, struct wb_answer *a,
+                       struct asked *s, struct wb_problems *p)
+{
+    static const char *const keys[] = {"study",    "study_text", "profile", "overrides", "rounds",
+                                       "priority", "labels",     "reason",  NULL};
+
+    s->body = wb_request_object(q, a);
+    if (!s->body || !wb_request_keys(q, a, s->body, keys) || !check_types(q, a, s->body))
+        return false;
+    if (!wb_json_get(s->body, "study") == !wb_json_get(s->body, "study_text")) {
+        wb_answer_problem(q, a, 422, "validation",
+                          "exactly one of study (an object) and study_text (YAML) is needed", NULL);
+        return false;
+    }
+    plan_study(c, s, p);
+    return true;
+}
+
+static wb_json *errors_of(const struct wb_problems *p)
+{
+    WB_AUTO_JSON wb_json *doc = wb_problems_json(p);
+
+    return wb_json_copy(wb_json_get(doc, "errors"));
+}
+
+static void answer_study_problems(const struct wb_request *q, struct wb_answer *a,
+                                  const struct wb_problems *p)
+{
+    WB_AUTO_FREE char *detail =
+        wb_strf("%zu problem%s", p->n + p->dropped, p->n + p->dropped == 1 ? "" : "s");
+
+    wb_answer_problem(q, a, 422, "validation", detail, errors_of(p));
+}
+
+/* {ok, errors, plan}. */
+static void answer_check(const struct wb_request *q, struct wb_answer *a, const struct asked *s,
+                         const struct wb_problems *p)
+{
+    wb_json *o = wb_json_object();
+
+    wb_json_set_bool(o, "ok", s->plan != NULL);
+    wb_json_set(o, "errors", errors_of(p));
+    wb_json_set(o, "plan", s->plan ? wb_plan_json(s->plan) : wb_json_null());
+    /* It is no campaign: its id and seed are drawn when one is started. */
+    wb_json_del(wb_json_get(o, "plan"), "campaign");
+    wb_answer_json(q, a, 200, o);
+}
+
+void wb_h_validate(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    struct asked s = {0};
+    struct wb_problems p = {0};
+
+    if (read_asked(c, q, a, &s, &p))
+        answer_check(q, a, &s, &p);
+    wb_problems_release(&p);
+    release(&s);
+}
+
+/* ---- one campaign as an answer ---- */
+
+static wb_json *folder_doc(const struct wb_service *s, const char *id, const char *name)
+{
+    WB_AUTO_FREE char *path = NULL;
+    wb_json *j = NULL;
+
+    if (!wb_safe_name(id))
+        return NULL;
+    path = wb_strf("%s/campaigns/%s/%s", s->state_dir, id, name);
+    return wb_json_read_file(path, DOC_MAX, &j, NULL) == 0 ? j : NULL;
+}
+
+/* Runs that are recorded, by outcome. */
+static int add_progress(struct wb_context *c, const char *id, wb_json *o, struct wb_err *err)
+{
+    const struct wb_list_filter filter = {.campaign = id};
+    WB_AUTO_JSON wb_json *list = NULL;
+    wb_json *progress = wb_json_object(), *outcomes = wb_json_object();
+    int rc = wb_store_list(c->store, &filter, &list, err);
+
+    for (size_t i = 0; i < wb_json_len(list); i++) {
+        const char *word = wb_json_str_or(wb_json_at(list, i), "outcome", "damaged");
+
+        wb_json_set_int(outcomes, word, wb_json_int_or(outcomes, word, 0) + 1);
+    }
+    wb_json_set_int(progress, "recorded", (int64_t)wb_json_len(list));
+    wb_json_set(progress, "outcomes", outcomes);
+    wb_json_set(o, "progress", progress);
+    return rc;
+}
+
+static void add_links(wb_json *o, const char *id)
+{
+    wb_json *links = wb_json_object();
+    WB_AUTO_FREE char *self = wb_strf("/api/v1/campaigns/%s", id);
+    WB_AUTO_FREE char *report = wb_strf("%s/report", self);
+    WB_AUTO_FREE char *runs = wb_strf("/api/v1/runs?campaign=%s", id);
+    WB_AUTO_FREE char *events = wb_strf("/api/v1/events?topic=campaign:%s", id);
+
+    wb_json_set_str(links, "self", self);
+    wb_json_set_str(links, "report", report);
+    wb_json_set_str(links, "runs", runs);
+    wb_json_set_str(links, "events", events);
+    wb_json_set(o, "links", links);
+}
+
+static void answer_campaign(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
+                            const char *id, int status)
+{
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *o = NULL, *plan;
+    int rc = wb_queue_get(c->db, id, &o, &err);
+
+    if (rc == 0)
+        rc = add_progress(c, id, o, &err);
+    if (rc < 0) {
+        wb_json_free(o);
+        wb_answer_error(q, a, &err);
+        return;
+    }
+    plan = folder_doc(c->service, id, "plan.json");
+    wb_json_set(o, "plan", plan ? plan : wb_json_null());
+    add_links(o, id);
+    wb_answer_json(q, a, status, o);
+}
+
+void wb_h_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    answer_campaign(c, q, a, q->args[0], 200);
+}
+
+void wb_h_campaigns(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    const char *state = wb_request_query(q, "state"), *cursor = wb_request_query(q, "cursor");
+    WB_AUTO_FREE char *filter = wb_strf("campaigns:%s", state ? state : "");
+    WB_AUTO_FREE char *before = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    int64_t limit = 0;
+    wb_json *items = NULL;
+    char *next = NULL;
+    int rc = wb_request_int(q, "limit", 1, 500, 50, &limit, &err);
+
+    if (rc == 0 && cursor)
+        rc = wb_cursor_read(c->service, filter, cursor, &before, &err);
+    if (rc < 0) {
+        wb_answer_problem(q, a, 400, cursor ? "cursor-invalid" : "validation", err.root, NULL);
+        return;
+    }
+    if (wb_queue_list(c->db, state, before, limit, &items, &err) < 0) {
+        wb_answer_error(q, a, &err);
+        return;
+    }
+    if ((int64_t)wb_json_len(items) == limit)
+        next = wb_cursor_make(c->service, filter,
+                              wb_json_str_or(wb_json_at(items, (size_t)limit - 1), "id", ""));
+    wb_answer_list(q, a, items, next);
+}
+
+/* ---- starting ---- */
+
+static void request_digest(const struct wb_request *q, char hex[WB_SHA256_HEX])
+{
+    struct wb_sha256 *d = wb_sha256_new();
+
+    wb_sha256_add(d, q->path, strlen(q->path) + 1);
+    wb_sha256_add(d, wb_buf_str(&q->body), q->body.len);
+    wb_sha256_end(d, hex);
+}
+
+static void accepted(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
+                     const char *id)
+{
+    WB_AUTO_FREE char *where = wb_strf("/api/v1/campaigns/%s", id);
+
+    wb_answer_header(a, "Location", where);
+    wb_answer_header(a, "Retry-After", "2");
+    answer_campaign(c, q, a, id, 202);
+}
+
+static void forget_folder(const struct wb_service *s, const char *id)
+{
+    WB_AUTO_FREE char *dir = wb_strf("%s/campaigns/%s", s->state_dir, id);
+
+    WB_IGNORE(wb_remove_tree(dir, NULL)); /* what stays is removed at the next start */
+}
+
+/* The folder first: whatever is in the queue can be run. */
+static void enqueue(struct wb_context *c, struct wb_request *q, struct wb_answer *a,
+                    const struct asked *s, const char *rerun_of)
+{
+    const struct wb_plan *plan = s->plan;
+    const char *key = q->headers[WB_H_IDEMPOTENCY_KEY];
+    char digest[WB_SHA256_HEX];
+    const struct wb_submission sub = {.id = plan->campaign,
+                                      .study = s->study->name,
+                                      .token = q->token.id,
+                                      .reason = wb_json_str_or(s->body, "reason", NULL),
+                                      .labels = wb_json_get(s->body, "labels"),
+                                      .priority = wb_json_int_or(s->body, "priority", 0),
+                                      .runs = (int64_t)plan->narms * plan->rounds,
+                                      .arms = (int64_t)plan->narms,
+                                      .rounds = plan->rounds,
+                                      .forecast_s = plan->forecast_s,
+                                      .key = key,
+                                      .digest = digest,
+                                      .rerun_of = rerun_of};
+    struct wb_err err = WB_ERR_INIT;
+    char *earlier = NULL;
+    int rc;
+
+    request_digest(q, digest);
+    rc = wb_engine_enqueue(plan, c->store, c->service->state_dir, &err);
+    if (rc == 0)
+        rc = wb_queue_add(c->db, &sub, wb_now_unix_ms(NULL), &earlier, &err);
+    if (rc < 0 || earlier)
+        forget_folder(c->service, plan->campaign);
+    if (rc < 0) {
+        wb_answer_error(q, a, &err);
+    } else {
+        wb_dispatch_wake(c->service->dispatch);
+        accepted(c, q, a, earlier ? earlier : plan->campaign);
+    }
+    free(earlier);
+}
+
+/* A request that was made before with the same key is answered as then. */
+static bool answered_before(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    const char *key = q->headers[WB_H_IDEMPOTENCY_KEY];
+    WB_AUTO_FREE char *id = NULL;
+    char digest[WB_SHA256_HEX];
+    struct wb_err err = WB_ERR_INIT;
+    int rc;
+
+    if (!key)
+        return false;
+    if (!*key || strlen(key) > 200) {
+        wb_answer_problem(q, a, 400, "validation", "an Idempotency-Key has 1 to 200 bytes", NULL);
+        return true;
+    }
+    request_digest(q, digest);
+    rc = wb_queue_find_key(c->db, q->token.id, key, digest, wb_now_unix_ms(NULL), &id, &err);
+    if (rc == -WB_CONFLICT)
+        wb_answer_problem(q, a, 422, "idempotency-mismatch", err.root, NULL);
+    else if (rc < 0)
+        wb_answer_error(q, a, &err);
+    else if (id)
+        accepted(c, q, a, id);
+    return rc < 0 || id;
+}
+
+void wb_h_campaign_post(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    const char *dry = wb_request_query(q, "dry_run");
+    struct asked s = {0};
+    struct wb_problems p = {0};
+
+    if (dry && strcmp(dry, "true") != 0 && strcmp(dry, "false") != 0) {
+        wb_answer_problem(q, a, 400, "validation", "dry_run: true or false", NULL);
+        return;
+    }
+    if (answered_before(c, q, a))
+        return;
+    if (read_asked(c, q, a, &s, &p)) {
+        if (dry && !strcmp(dry, "true"))
+            answer_check(q, a, &s, &p);
+        else if (!s.plan)
+            answer_study_problems(q, a, &p);
+        else
+            enqueue(c, q, a, &s, NULL);
+    }
+    wb_problems_release(&p);
+    release(&s);
+}
+
+void wb_h_campaign_cancel(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    WB_AUTO_FREE char *state = NULL;
+    struct wb_err err = WB_ERR_INIT;
+
+    if (wb_queue_cancel(c->db, q->args[0], wb_now_unix_ms(NULL), &state, &err) < 0) {
+        wb_answer_error(q, a, &err);
+        return;
+    }
+    wb_dispatch_wake(c->service->dispatch);
+    answer_campaign(c, q, a, q->args[0], 202);
+}
+
+void wb_h_campaign_rerun(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    static const char *const keys[] = {"priority", "labels", "reason", NULL};
+    WB_AUTO_JSON wb_json *had = NULL;
+    struct asked s = {0};
+    struct wb_problems p = {0};
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *study = NULL;
+
+    if (answered_before(c, q, a))
+        return;
+    if (wb_queue_get(c->db, q->args[0], &had, &err) < 0) {
+        wb_answer_error(q, a, &err);
+        return;
+    }
+    study = folder_doc(c->service, q->args[0], "study.json");
+    s.body = study ? wb_request_object(q, a) : NULL;
+    if (!study) {
+        wb_answer_problem(q, a, 409, "state-conflict",
+                          "the folder of this campaign is gone: send its study again", NULL);
+    } else if (s.body && wb_request_keys(q, a, s.body, keys) && check_types(q, a, s.body)) {
+        wb_json_set(s.body, "study", wb_json_copy(study));
+        plan_study(c, &s, &p);
+        if (s.plan)
+            enqueue(c, q, a, &s, q->args[0]);
+        else
+            answer_study_problems(q, a, &p);
+    }
+    wb_json_free(study);
+    wb_problems_release(&p);
+    release(&s);
+}
+
+/* ---- what came of it, and what waits ---- */
+
+void wb_h_campaign_report(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    const struct wb_list_filter filter = {.campaign = q->args[0]};
+    WB_AUTO_JSON wb_json *list = NULL;
+    WB_AUTO_JSON wb_json *plan = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *report = NULL;
+    int rc = wb_store_list(c->store, &filter, &list, &err);
+
+    if (rc == 0 && wb_json_len(list) == 0)
+        rc = wb_fail(&err, WB_NOT_FOUND, "campaign %.60s has no recorded run", q->args[0]);
+    if (rc == 0)
+        rc = wb_store_read(c->store, wb_json_str_or(wb_json_at(list, 0), "id", ""), "plan", &plan,
+                           &err);
+    if (rc == 0)
+        rc = wb_campaign_report(plan, list, &report, &err);
+    if (rc < 0)
+        wb_answer_error(q, a, &err);
+    else
+        wb_answer_json(q, a, 200, report);
+}
+
+/* Seconds until a running campaign is over, by its forecast; at least 0. */
+static double left_of(const wb_json *running, int64_t now_ms)
+{
+    int64_t started = now_ms;
+    double left;
+
+    if (wb_parse_time(wb_json_str_or(running, "started_at", ""), &started, NULL) < 0)
+        started = now_ms;
+    left = wb_json_real_or(running, "forecast_s", 0) - (double)(now_ms - started) / 1000;
+    return left > 0 ? left : 0;
+}
+
+void wb_h_queue(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    WB_AUTO_JSON wb_json *running = NULL;
+    wb_json *waiting = NULL, *o;
+    struct wb_err err = WB_ERR_INIT;
+    int64_t now = wb_now_unix_ms(NULL);
+    double after = 0;
+    int rc = wb_queue_list(c->db, "running", NULL, 100, &running, &err);
+
+    if (rc == 0)
+        rc = wb_queue_waiting(c->db, &waiting, &err);
+    if (rc < 0) {
+        wb_answer_error(q, a, &err);
+        return;
+    }
+    for (size_t i = 0; i < wb_json_len(running); i++)
+        after += left_of(wb_json_at(running, i), now);
+    for (size_t i = 0; i < wb_json_len(waiting); i++) {
+        wb_json *w = wb_json_at(waiting, i);
+        const wb_json *before = i ? wb_json_at(waiting, i - 1) : wb_json_at(running, 0);
+        WB_AUTO_FREE char *why = before ? wb_strf("the host measures one campaign at a time; "
+                                                  "before it comes %s",
+                                                  wb_json_str_or(before, "id", ""))
+                                        : wb_strdup("it starts within a second");
+        struct wb_buf at = WB_BUF_INIT(64);
+
+        wb_format_time(now + (int64_t)(after * 1000), &at);
+        wb_json_set_int(w, "position", (int64_t)i + 1);
+        wb_json_set_str(w, "waiting_for", why);
+        wb_json_set_str(w, "expected_start", wb_buf_str(&at));
+        after += wb_json_real_or(w, "forecast_s", 0);
+        wb_buf_release(&at);
+    }
+    o = wb_json_object();
+    wb_json_set(o, "running", wb_json_copy(running));
+    wb_json_set(o, "items", waiting);
+    wb_json_set(o, "next", wb_json_null());
+    wb_answer_json(q, a, 200, o);
+}

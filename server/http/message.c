@@ -1,0 +1,418 @@
+#include "server/http/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/digest.h"
+#include "server/base/problems.h"
+#include "server/base/units.h"
+
+static const char *const header_names[WB_HEADERS] = {
+    [WB_H_ACCEPT] = "Accept",
+    [WB_H_AUTHORIZATION] = "Authorization",
+    [WB_H_CONTENT_TYPE] = "Content-Type",
+    [WB_H_COOKIE] = "Cookie",
+    [WB_H_CSRF] = "X-WB-CSRF",
+    [WB_H_HOST] = "Host",
+    [WB_H_IDEMPOTENCY_KEY] = "Idempotency-Key",
+    [WB_H_IF_NONE_MATCH] = "If-None-Match",
+    [WB_H_LAST_EVENT_ID] = "Last-Event-ID",
+    [WB_H_ORIGIN] = "Origin",
+    [WB_H_RANGE] = "Range",
+};
+
+const char *wb_header_name(enum wb_header h)
+{
+    return header_names[h];
+}
+
+/* ---- target ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* One part, decoded. plus: '+' is a space, as forms send it. */
+static int decode(const char *s, size_t n, bool plus, char **out, struct wb_err *err)
+{
+    struct wb_buf b = WB_BUF_INIT(WB_HTTP_TARGET_MAX);
+    WB_AUTO_JSON wb_json *text = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        int c = (unsigned char)s[i];
+
+        if (c == '%') {
+            int hi = i + 1 < n ? hex_digit(s[i + 1]) : -1,
+                lo = i + 2 < n ? hex_digit(s[i + 2]) : -1;
+
+            if (hi < 0 || lo < 0) {
+                wb_buf_release(&b);
+                return wb_fail(err, WB_INVALID, "the address has a '%%' without two hex digits");
+            }
+            c = hi * 16 + lo;
+            i += 2;
+        } else if (c == '+' && plus) {
+            c = ' ';
+        }
+        if (c < 0x20 || c == 0x7f) {
+            wb_buf_release(&b);
+            return wb_fail(err, WB_INVALID, "the address has a control character");
+        }
+        wb_buf_addc(&b, (char)c);
+    }
+    text = wb_json_strn(wb_buf_str(&b), b.len);
+    if (strcmp(wb_json_string(text), wb_buf_str(&b)) != 0) {
+        wb_buf_release(&b);
+        return wb_fail(err, WB_INVALID, "the address is not UTF-8");
+    }
+    *out = wb_strdup(wb_buf_str(&b));
+    wb_buf_release(&b);
+    return 0;
+}
+
+static int read_path(struct wb_request *q, const char *path, size_t n, struct wb_err *err)
+{
+    struct wb_buf whole = WB_BUF_INIT(WB_HTTP_TARGET_MAX);
+    size_t at = 1;
+    int rc = 0;
+
+    if (n == 0 || path[0] != '/')
+        return wb_fail(err, WB_INVALID, "the address must begin with a slash");
+    while (rc == 0 && at < n) {
+        const char *slash = memchr(path + at, '/', n - at);
+        size_t end = slash ? (size_t)(slash - path) : n;
+        char **part = &q->segments[q->nsegments];
+
+        if (q->nsegments == WB_HTTP_SEGMENTS_MAX)
+            rc = wb_fail(err, WB_INVALID, "the address has more than %d parts",
+                         WB_HTTP_SEGMENTS_MAX);
+        else if (end == at)
+            rc = wb_fail(err, WB_INVALID, "the address has an empty part");
+        if (rc == 0)
+            rc = decode(path + at, end - at, false, part, err);
+        if (rc < 0)
+            break;
+        q->nsegments++;
+        if (strchr(*part, '/') || !strcmp(*part, ".") || !strcmp(*part, ".."))
+            rc = wb_fail(err, WB_INVALID, "'%.40s' cannot be a part of an address", *part);
+        wb_buf_addc(&whole, '/');
+        wb_buf_adds(&whole, *part);
+        at = end + 1;
+    }
+    if (rc == 0)
+        q->path = wb_strdup(whole.len ? whole.data : "/");
+    wb_buf_release(&whole);
+    return rc;
+}
+
+static int read_query(struct wb_request *q, const char *s, struct wb_err *err)
+{
+    int rc = 0;
+
+    while (rc == 0 && *s) {
+        size_t n = strcspn(s, "&"), key = strcspn(s, "=&");
+
+        if (q->nquery == WB_HTTP_QUERY_MAX)
+            return wb_fail(err, WB_INVALID, "the address has more than %d query values",
+                           WB_HTTP_QUERY_MAX);
+        if (n) {
+            rc = decode(s, key, true, &q->query[q->nquery].key, err);
+            if (rc == 0)
+                rc = decode(key < n ? s + key + 1 : s + n, key < n ? n - key - 1 : 0, true,
+                            &q->query[q->nquery].value, err);
+            q->nquery++;
+        }
+        s += n + (s[n] == '&');
+    }
+    return rc;
+}
+
+int wb_request_target(struct wb_request *q, const char *target, struct wb_err *err)
+{
+    size_t n = strlen(target), path = strcspn(target, "?");
+    int rc;
+
+    if (n > WB_HTTP_TARGET_MAX)
+        return wb_fail(err, WB_LIMIT, "the address is longer than %d bytes", WB_HTTP_TARGET_MAX);
+    if (memchr(target, '#', n))
+        return wb_fail(err, WB_INVALID, "the address has a fragment");
+    rc = read_path(q, target, path, err);
+    return rc < 0 || path == n ? rc : read_query(q, target + path + 1, err);
+}
+
+const char *wb_request_query(const struct wb_request *q, const char *key)
+{
+    for (size_t i = q->nquery; i > 0; i--)
+        if (!strcmp(q->query[i - 1].key, key))
+            return q->query[i - 1].value;
+    return NULL;
+}
+
+int wb_request_int(const struct wb_request *q, const char *key, int64_t lo, int64_t hi,
+                   int64_t dflt, int64_t *out, struct wb_err *err)
+{
+    const char *v = wb_request_query(q, key);
+
+    *out = dflt;
+    if (!v)
+        return 0;
+    return wb_parse_int(v, lo, hi, out, err) < 0 ? wb_wrap(err, "query value %s", key) : 0;
+}
+
+int wb_request_only(const struct wb_request *q, const char *const *keys, struct wb_err *err)
+{
+    for (size_t i = 0; i < q->nquery; i++) {
+        const char *const *k = keys;
+        WB_AUTO_FREE char *hint = NULL;
+        WB_AUTO_FREE char *allowed = NULL;
+
+        while (*k && strcmp(*k, q->query[i].key) != 0)
+            k++;
+        if (*k)
+            continue;
+        hint = wb_did_you_mean(q->query[i].key, keys);
+        allowed = wb_word_list(keys);
+        return wb_fail(err, WB_INVALID, "there is no query value '%.60s' here%s%s%s",
+                       q->query[i].key, hint, keys[0] ? "; allowed: " : "; none is allowed",
+                       keys[0] ? allowed : "");
+    }
+    return 0;
+}
+
+const char *wb_request_cookie(const struct wb_request *q, const char *name, size_t *n)
+{
+    const char *s = q->headers[WB_H_COOKIE];
+    size_t length = strlen(name);
+
+    while (s && *s) {
+        s += strspn(s, "; ");
+        if (!strncmp(s, name, length) && s[length] == '=') {
+            *n = strcspn(s + length + 1, ";");
+            return s + length + 1;
+        }
+        s += strcspn(s, ";");
+    }
+    return NULL;
+}
+
+void wb_request_release(struct wb_request *q)
+{
+    free(q->method);
+    free(q->path);
+    for (size_t i = 0; i < WB_HTTP_SEGMENTS_MAX; i++)
+        free(q->segments[i]);
+    for (size_t i = 0; i < q->nquery; i++) {
+        free(q->query[i].key);
+        free(q->query[i].value);
+    }
+    for (size_t i = 0; i < WB_HEADERS; i++)
+        free(q->headers[i]);
+    wb_buf_release(&q->body);
+    wb_token_release(&q->token);
+    *q = (struct wb_request){0};
+}
+
+/* ---- answer ---- */
+
+void wb_answer_header(struct wb_answer *a, const char *name, const char *value)
+{
+    char *copy = wb_strdup(value);
+
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+    if (a->nheaders == WB_LEN(a->headers)) { /* a handler with more is a bug; nothing is lost */
+        free(copy);
+        return;
+    }
+    a->headers[a->nheaders].name = name;
+    a->headers[a->nheaders++].value = copy;
+}
+
+/* If-None-Match: a list of tags or "*"; weak ones count as the strong. */
+static bool has_tag(const char *sent, const char *tag)
+{
+    size_t n = strlen(tag);
+
+    for (const char *s = sent; s && *s;) {
+        s += strspn(s, " ,");
+        if (!strncmp(s, "W/", 2))
+            s += 2;
+        if (*s == '*' || (!strncmp(s, tag, n) && strchr(" ,", s[n])))
+            return true;
+        s += strcspn(s, ",");
+    }
+    return false;
+}
+
+bool wb_answer_tag(const struct wb_request *q, struct wb_answer *a, const char *tag)
+{
+    wb_answer_header(a, "ETag", tag);
+    if (!has_tag(q->headers[WB_H_IF_NONE_MATCH], tag))
+        return false;
+    a->status = 304;
+    return true;
+}
+
+void wb_answer_json(const struct wb_request *q, struct wb_answer *a, int status, wb_json *j)
+{
+    char hex[WB_SHA256_HEX];
+    WB_AUTO_FREE char *tag = NULL;
+
+    a->status = status;
+    a->type = "application/json";
+    a->body = (struct wb_buf)WB_BUF_INIT(WB_HTTP_ANSWER_MAX);
+    wb_json_line(j, &a->body);
+    wb_buf_addc(&a->body, '\n');
+    wb_json_free(j);
+    if (a->body.failed) {
+        wb_buf_release(&a->body);
+        wb_answer_problem(q, a, 503, "temporary-reduced-capacity",
+                          "the answer would be larger than 64 MiB: ask for less of it", NULL);
+        return;
+    }
+    if (status != 200)
+        return;
+    wb_sha256_of(a->body.data, a->body.len, hex);
+    tag = wb_strf("\"%.32s\"", hex);
+    if (wb_answer_tag(q, a, tag))
+        wb_buf_release(&a->body);
+}
+
+static void escape(struct wb_buf *b, const char *s)
+{
+    static const char hex[] = "0123456789ABCDEF";
+
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+            strchr("-._~", c)) {
+            wb_buf_addc(b, *s);
+        } else {
+            wb_buf_addc(b, '%');
+            wb_buf_addc(b, hex[c >> 4]);
+            wb_buf_addc(b, hex[c & 15]);
+        }
+    }
+}
+
+/* The address of the next page: the same query with another cursor. */
+static void add_link(const struct wb_request *q, struct wb_answer *a, const char *next)
+{
+    struct wb_buf b = WB_BUF_INIT(8 * WB_HTTP_TARGET_MAX);
+
+    wb_buf_addf(&b, "<%s?", q->path);
+    for (size_t i = 0; i < q->nquery; i++) {
+        if (!strcmp(q->query[i].key, "cursor"))
+            continue;
+        escape(&b, q->query[i].key);
+        wb_buf_addc(&b, '=');
+        escape(&b, q->query[i].value);
+        wb_buf_addc(&b, '&');
+    }
+    wb_buf_adds(&b, "cursor=");
+    escape(&b, next);
+    wb_buf_adds(&b, ">; rel=\"next\"");
+    if (!b.failed)
+        wb_answer_header(a, "Link", b.data);
+    wb_buf_release(&b);
+}
+
+void wb_answer_list(const struct wb_request *q, struct wb_answer *a, wb_json *items, char *next)
+{
+    wb_json *o = wb_json_object();
+
+    wb_json_set(o, "items", items);
+    wb_json_set_str(o, "next", next);
+    if (next)
+        add_link(q, a, next);
+    free(next);
+    wb_answer_json(q, a, 200, o);
+}
+
+void wb_answer_release(struct wb_answer *a)
+{
+    wb_buf_release(&a->body);
+    for (size_t i = 0; i < a->nheaders; i++)
+        free(a->headers[i].value);
+    wb_strv_release(&a->topics);
+    *a = (struct wb_answer){0};
+}
+
+/* ---- problems ---- */
+
+static const char *title_of(int status)
+{
+    static const struct {
+        int status;
+        const char *title;
+    } rows[] = {
+        {400, "The request is wrong"},
+        {401, "Who asks is not known"},
+        {403, "That is not allowed"},
+        {404, "There is no such thing"},
+        {405, "That cannot be done here"},
+        {409, "It is in another state"},
+        {413, "The request is too large"},
+        {415, "That kind of content is not taken"},
+        {416, "There is no such part"},
+        {421, "This server has another name"},
+        {422, "What was sent is not valid"},
+        {429, "Too many requests"},
+        {503, "Not now"},
+    };
+
+    for (size_t i = 0; i < WB_LEN(rows); i++)
+        if (rows[i].status == status)
+            return rows[i].title;
+    return "Something failed here";
+}
+
+void wb_answer_problem(const struct wb_request *q, struct wb_answer *a, int status,
+                       const char *code, const char *detail, wb_json *errors)
+{
+    wb_json *o = wb_json_object();
+    WB_AUTO_FREE char *type = wb_strf("/problems/%s", code);
+
+    wb_json_set_str(o, "type", type);
+    wb_json_set_str(o, "title", title_of(status));
+    wb_json_set_int(o, "status", status);
+    wb_json_set_str(o, "detail", detail);
+    if (q->path)
+        wb_json_set_str(o, "instance", q->path);
+    wb_json_set_str(o, "request_id", q->id);
+    if (errors)
+        wb_json_set(o, "errors", errors);
+    wb_answer_json(q, a, status, o);
+    a->type = "application/problem+json";
+}
+
+void wb_answer_error(const struct wb_request *q, struct wb_answer *a, const struct wb_err *err)
+{
+    static const struct {
+        int code, status;
+        const char *word;
+    } rows[] = {
+        {WB_INVALID, 422, "validation"},
+        {WB_NOT_FOUND, 404, "not-found"},
+        {WB_CONFLICT, 409, "state-conflict"},
+        {WB_LIMIT, 413, "payload-too-large"},
+        {WB_UNAVAILABLE, 503, "store-unavailable"},
+        {WB_TIMEOUT, 503, "temporary-reduced-capacity"},
+    };
+    char text[2 * WB_ERR_TEXT_MAX];
+
+    (void)wb_err_text(err, text, sizeof(text));
+    for (size_t i = 0; i < WB_LEN(rows); i++)
+        if (rows[i].code == err->code) {
+            wb_answer_problem(q, a, rows[i].status, rows[i].word, text, NULL);
+            return;
+        }
+    wb_answer_problem(q, a, 500, wb_code_name(err->code), text, NULL);
+}

@@ -1,0 +1,103 @@
+/*
+ * Requests and answers as the handlers see them: whole, checked, without anything of the HTTP
+ * library.
+ */
+#ifndef WB_HTTP_MESSAGE_H
+#define WB_HTTP_MESSAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/base/buf.h"
+#include "server/base/json.h"
+#include "server/base/mem.h"
+#include "server/queue/tokens.h"
+
+#define WB_HTTP_TARGET_MAX 4096        /* bytes of path and query */
+#define WB_HTTP_BODY_MAX (1u << 20)    /* bytes of a request's body */
+#define WB_HTTP_ANSWER_MAX (64u << 20) /* bytes of an answer that is held in memory */
+#define WB_HTTP_SEGMENTS_MAX 12
+#define WB_HTTP_QUERY_MAX 64
+
+/* The headers that anybody here reads. */
+enum wb_header {
+    WB_H_ACCEPT,
+    WB_H_AUTHORIZATION,
+    WB_H_CONTENT_TYPE,
+    WB_H_COOKIE,
+    WB_H_CSRF, /* X-WB-CSRF */
+    WB_H_HOST,
+    WB_H_IDEMPOTENCY_KEY,
+    WB_H_IF_NONE_MATCH,
+    WB_H_LAST_EVENT_ID,
+    WB_H_ORIGIN,
+    WB_H_RANGE,
+    WB_HEADERS
+};
+const char *wb_header_name(enum wb_header h);
+
+struct wb_request {
+    char id[27]; /* request id, also in the answer */
+    char *method;
+    char *path; /* decoded, "/api/v1/runs" */
+    char *segments[WB_HTTP_SEGMENTS_MAX];
+    size_t nsegments;
+    struct {
+        char *key, *value;
+    } query[WB_HTTP_QUERY_MAX];
+    size_t nquery;
+    char *headers[WB_HEADERS]; /* NULL: not sent */
+    struct wb_buf body;
+    struct wb_token token; /* of who asks; id "" when nobody in particular */
+    bool by_cookie;        /* the token came with the cookie */
+    const char *args[4];   /* path parameters of the route, borrowed from segments */
+};
+/* Splits and decodes a request target. WB_INVALID says what is wrong with it: not absolute, a
+ * broken escape, NUL or another control character, an escaped slash, an empty or dot segment, not
+ * UTF-8, too many parts. */
+int wb_request_target(struct wb_request *q, const char *target, struct wb_err *err) WB_MUST_CHECK;
+/* The last value of a query key, or NULL. */
+const char *wb_request_query(const struct wb_request *q, const char *key);
+/* A number of the query in [lo, hi]. */
+int wb_request_int(const struct wb_request *q, const char *key, int64_t lo, int64_t hi,
+                   int64_t dflt, int64_t *out, struct wb_err *err) WB_MUST_CHECK;
+/* Refuses a query key that is not in the NULL-ended list, with the nearest one. */
+int wb_request_only(const struct wb_request *q, const char *const *keys,
+                    struct wb_err *err) WB_MUST_CHECK;
+/* The value of a cookie, borrowed into *n; NULL without. */
+const char *wb_request_cookie(const struct wb_request *q, const char *name, size_t *n);
+void wb_request_release(struct wb_request *q);
+
+struct wb_answer {
+    int status;
+    const char *type; /* Content-Type, static */
+    struct wb_buf body;
+    struct {
+        const char *name; /* static */
+        char *value;
+    } headers[12];
+    size_t nheaders;
+    /* The event stream instead of a body: what is asked for. */
+    bool stream;
+    struct wb_strv topics;
+    int64_t last_id;
+};
+/* Adds a header; value is copied, line ends in it become spaces. */
+void wb_answer_header(struct wb_answer *a, const char *name, const char *value);
+/* Adds the entity's tag; true when the client has it already: the answer is 304 then. */
+bool wb_answer_tag(const struct wb_request *q, struct wb_answer *a, const char *tag);
+/* 200 or another status with a JSON document, which is freed. A client that sent the entity's tag
+ * gets 304 (with status 200 only). */
+void wb_answer_json(const struct wb_request *q, struct wb_answer *a, int status, wb_json *j);
+/* A list: {items, next}; both taken, next may be NULL. */
+void wb_answer_list(const struct wb_request *q, struct wb_answer *a, wb_json *items, char *next);
+void wb_answer_release(struct wb_answer *a);
+
+/* RFC 9457. code is a word such as "not-found"; its type is "/problems/<code>". errors (array of
+ * {pointer, code, message}; taken) may be NULL. */
+void wb_answer_problem(const struct wb_request *q, struct wb_answer *a, int status,
+                       const char *code, const char *detail, wb_json *errors);
+/* The problem that fits an error of the rest of the program. */
+void wb_answer_error(const struct wb_request *q, struct wb_answer *a, const struct wb_err *err);
+
+#endif

@@ -1,0 +1,129 @@
+/* How the server is: for load balancers, Prometheus and people. */
+#include <stdlib.h>
+
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/engine/host.h"
+#include "server/http/service.h"
+#include "server/queue/queue.h"
+
+#define DISK_MIN (1LL << 30)
+#define DISPATCH_AGE_MAX_MS 30000
+
+void wb_h_healthz(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    wb_json *o = wb_json_object();
+
+    (void)c;
+    wb_json_set_str(o, "status", "ok");
+    wb_answer_json(q, a, 200, o);
+}
+
+void wb_h_version(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    wb_json *o = wb_json_object();
+    struct wb_buf at = WB_BUF_INIT(64);
+
+    wb_format_time(c->service->started_ms, &at);
+    wb_json_set_str(o, "version", WB_VERSION);
+    wb_json_set_str(o, "started_at", wb_buf_str(&at));
+    wb_json_set_str(o, "controller", wb_store_controller(c->store));
+    wb_buf_release(&at);
+    wb_answer_json(q, a, 200, o);
+}
+
+static void wrong(wb_json *list, const char *what, const char *text)
+{
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "what", what);
+    wb_json_set_str(o, "text", text);
+    wb_json_push(list, o);
+}
+
+static void wrong_err(wb_json *list, const char *what, const struct wb_err *err)
+{
+    char text[2 * WB_ERR_TEXT_MAX];
+
+    wrong(list, what, wb_err_text(err, text, sizeof(text)));
+}
+
+/* Everything that keeps it from taking work. */
+static wb_json *find_wrong(struct wb_context *c)
+{
+    wb_json *list = wb_json_array();
+    struct wb_err err = WB_ERR_INIT;
+    WB_AUTO_FREE char *trouble = wb_dispatch_trouble(c->service->dispatch);
+    struct wb_store *store = NULL;
+    int64_t n = 0;
+
+    if (wb_store_open(c->service->store_path, false, NULL, &store, &err) < 0)
+        wrong_err(list, "store", &err);
+    wb_store_close(store);
+    if (wb_queue_count(c->db, "queued", &n, &err) < 0)
+        wrong_err(list, "database", &err);
+    if (*trouble)
+        wrong(list, "queue", trouble);
+    if (wb_dispatch_age_ms(c->service->dispatch) > DISPATCH_AGE_MAX_MS)
+        wrong(list, "queue", "the thread that starts campaigns does not come round");
+    if (wb_disk_free(c->service->state_dir, &n, &err) < 0)
+        wrong_err(list, "disk", &err);
+    else if (n < DISK_MIN)
+        wrong(list, "disk", "less than 1 GiB is free where campaigns are kept");
+    if (wb_quarantine_check(WB_HOST_DIR, &err) < 0)
+        wrong_err(list, "clean-up", &err);
+    return list;
+}
+
+void wb_h_readyz(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    wb_json *list = find_wrong(c), *o = wb_json_object();
+    bool ready = wb_json_len(list) == 0;
+
+    wb_json_set_str(o, "status", ready ? "ready" : "not ready");
+    wb_json_set(o, "problems", list);
+    wb_answer_json(q, a, ready ? 200 : 503, o);
+}
+
+static void metric(struct wb_buf *b, const char *name, const char *type, const char *help,
+                   int64_t value)
+{
+    wb_buf_addf(b, "# HELP weighbridge_%s %s\n# TYPE weighbridge_%s %s\nweighbridge_%s %lld\n",
+                name, help, name, type, name, (long long)value);
+}
+
+void wb_h_metrics(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    struct wb_service *s = c->service;
+    int64_t queued = 0, running = 0;
+    struct wb_err err = WB_ERR_INIT;
+    int rc = wb_queue_count(c->db, "queued", &queued, &err);
+
+    if (rc == 0)
+        rc = wb_queue_count(c->db, "running", &running, &err);
+    if (rc < 0) {
+        wb_answer_error(q, a, &err);
+        return;
+    }
+    a->status = 200;
+    a->type = "text/plain; version=0.0.4; charset=utf-8";
+    a->body = (struct wb_buf)WB_BUF_INIT(64u << 10);
+    wb_buf_addf(&a->body,
+                "# HELP weighbridge_build_info Version of the server\n"
+                "# TYPE weighbridge_build_info gauge\n"
+                "weighbridge_build_info{version=\"%s\"} 1\n",
+                WB_VERSION);
+    metric(&a->body, "queue_depth", "gauge", "Campaigns that wait", queued);
+    metric(&a->body, "campaigns_running", "gauge", "Campaigns that are measured now", running);
+    metric(&a->body, "http_requests_total", "counter", "Requests that were answered",
+           atomic_load(&s->requests));
+    metric(&a->body, "http_refused_total", "counter", "Answers with a 4xx status",
+           atomic_load(&s->refused));
+    metric(&a->body, "http_failed_total", "counter", "Answers with a 5xx status",
+           atomic_load(&s->failed));
+    metric(&a->body, "sse_clients", "gauge", "Event streams", wb_hub_listeners(s->hub));
+    metric(&a->body, "sse_dropped_total", "counter", "Events that slow readers lost",
+           wb_hub_dropped(s->hub));
+    metric(&a->body, "dispatch_age_ms", "gauge", "Time since the queue was looked at",
+           wb_dispatch_age_ms(s->dispatch));
+}

@@ -1,0 +1,217 @@
+/* Recorded runs: lists, summaries, documents, raw files. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/units.h"
+#include "server/http/service.h"
+
+#define RAW_MAX (256u << 20)
+
+/* A run id, or a prefix of one; answers itself, then NULL. Caller frees. */
+static char *run_of(struct wb_context *c, const struct wb_request *q, struct wb_answer *a)
+{
+    struct wb_err err = WB_ERR_INIT;
+    char *run = NULL;
+
+    if (wb_store_resolve(c->store, q->args[0], &run, &err) < 0)
+        wb_answer_error(q, a, &err);
+    return run;
+}
+
+void wb_h_runs(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    struct wb_list_filter f = {.campaign = wb_request_query(q, "campaign"),
+                               .arm = wb_request_query(q, "arm"),
+                               .outcome = wb_request_query(q, "outcome")};
+    const char *cursor = wb_request_query(q, "cursor");
+    WB_AUTO_FREE char *filter = wb_strf("runs:%s:%s:%s", f.campaign ? f.campaign : "",
+                                        f.arm ? f.arm : "", f.outcome ? f.outcome : "");
+    WB_AUTO_FREE char *before = NULL;
+    WB_AUTO_JSON wb_json *all = NULL;
+    wb_json *items = wb_json_array();
+    struct wb_err err = WB_ERR_INIT;
+    int64_t limit = 0;
+    char *next = NULL;
+    int rc = wb_request_int(q, "limit", 1, 500, 50, &limit, &err);
+
+    if (rc == 0 && cursor)
+        rc = wb_cursor_read(c->service, filter, cursor, &before, &err);
+    if (rc < 0) {
+        wb_json_free(items);
+        wb_answer_problem(q, a, 400, cursor ? "cursor-invalid" : "validation", err.root, NULL);
+        return;
+    }
+    if (wb_store_list(c->store, &f, &all, &err) < 0) {
+        wb_json_free(items);
+        wb_answer_error(q, a, &err);
+        return;
+    }
+    /* Ids sort by time, so what is newer than the cursor's id came later or was seen. */
+    for (size_t i = 0; i < wb_json_len(all); i++) {
+        wb_json *run = wb_json_at(all, i);
+
+        if (before && strcmp(wb_json_str_or(run, "id", ""), before) >= 0)
+            continue;
+        if ((int64_t)wb_json_len(items) == limit) {
+            next = wb_cursor_make(c->service, filter,
+                                  wb_json_str_or(wb_json_at(items, (size_t)limit - 1), "id", ""));
+            break;
+        }
+        wb_json_push(items, wb_json_ref(run));
+    }
+    wb_answer_list(q, a, items, next);
+}
+
+static void answer_document(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
+                            const char *name)
+{
+    WB_AUTO_FREE char *run = run_of(c, q, a);
+    struct wb_run_place place = {0};
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *doc = NULL;
+
+    if (!run)
+        return;
+    if (wb_store_read(c->store, run, name, &doc, &err) < 0) {
+        wb_answer_error(q, a, &err);
+        return;
+    }
+    if (!strcmp(name, "summary") && wb_store_where(c->store, run, &place, &err) == 0) {
+        wb_json *record = wb_json_object();
+
+        wb_json_set_str(record, "ref", place.ref);
+        wb_json_set_str(record, "path", place.path);
+        wb_json_set_str(record, "commit", place.commit);
+        wb_json_set(doc, "record", record);
+    }
+    wb_run_place_release(&place);
+    wb_answer_json(q, a, 200, doc);
+}
+
+void wb_h_run(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    answer_document(c, q, a, "summary");
+}
+
+void wb_h_run_document(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    static const char *const names[] = {"study", "plan", "environment", "result", "events", NULL};
+
+    for (const char *const *n = names; *n; n++)
+        if (!strcmp(*n, q->args[1])) {
+            answer_document(c, q, a, *n);
+            return;
+        }
+    wb_answer_problem(q, a, 404, "not-found",
+                      "a run has study, plan, environment, result, events and artifacts", NULL);
+}
+
+void wb_h_run_artifacts(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    WB_AUTO_FREE char *run = run_of(c, q, a);
+    WB_AUTO_JSON wb_json *summary = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *items;
+    const wb_json *raw;
+
+    if (!run)
+        return;
+    if (wb_store_read(c->store, run, "summary", &summary, &err) < 0) {
+        wb_answer_error(q, a, &err);
+        return;
+    }
+    items = wb_json_array();
+    raw = wb_json_get(summary, "raw");
+    for (void *it = wb_json_first(raw); it; it = wb_json_next(raw, it)) {
+        wb_json *o = wb_json_copy(wb_json_iter_value(it));
+
+        wb_json_set_str(o, "name", wb_json_iter_key(it));
+        wb_json_push(items, o);
+    }
+    wb_answer_list(q, a, items, NULL);
+}
+
+/* "bytes=FROM-TO", "bytes=FROM-", "bytes=-LAST" of n bytes. 1: a part; 0: the whole (also for what
+ * is not understood, as RFC 9110 wants); -1: there is no such part. */
+static int read_range(const char *text, size_t n, size_t *from, size_t *to)
+{
+    WB_AUTO_FREE char *copy = NULL;
+    char *dash;
+    int64_t a = 0, b = (int64_t)n - 1;
+
+    if (!text || strncmp(text, "bytes=", 6) != 0 || strchr(text, ','))
+        return 0;
+    copy = wb_strdup(text + 6);
+    dash = strchr(copy, '-');
+    if (!dash)
+        return 0;
+    *dash = '\0';
+    if ((*copy && wb_parse_int(copy, 0, INT64_MAX, &a, NULL) < 0) ||
+        (dash[1] && wb_parse_int(dash + 1, 0, INT64_MAX, &b, NULL) < 0) || (!*copy && !dash[1]))
+        return 0;
+    if (!*copy) { /* the last b bytes */
+        a = b < (int64_t)n ? (int64_t)n - b : 0;
+        if (b == 0)
+            return -1;
+        b = (int64_t)n - 1;
+    }
+    if (b >= (int64_t)n)
+        b = (int64_t)n - 1;
+    if (a >= (int64_t)n)
+        return -1;
+    if (a > b)
+        return 0;
+    *from = (size_t)a;
+    *to = (size_t)b;
+    return 1;
+}
+
+/* Which type a browser may be told: only those that it shows as text. */
+static const char *type_of(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    if (dot && (!strcmp(dot, ".log") || !strcmp(dot, ".ndjson") || !strcmp(dot, ".txt")))
+        return "text/plain; charset=utf-8";
+    return dot && !strcmp(dot, ".json") ? "application/json" : "application/octet-stream";
+}
+
+static void answer_bytes(const struct wb_request *q, struct wb_answer *a, const char *name,
+                         const struct wb_buf *data)
+{
+    WB_AUTO_FREE char *total = wb_strf("bytes */%zu", data->len);
+    size_t from = 0, to = data->len ? data->len - 1 : 0;
+    int part = read_range(q->headers[WB_H_RANGE], data->len, &from, &to);
+
+    wb_answer_header(a, "Accept-Ranges", "bytes");
+    if (part < 0) {
+        wb_answer_header(a, "Content-Range", total);
+        wb_answer_problem(q, a, 416, "range", "there are fewer bytes than that", NULL);
+        return;
+    }
+    a->status = part ? 206 : 200;
+    a->type = type_of(name);
+    a->body = (struct wb_buf)WB_BUF_INIT(RAW_MAX);
+    if (data->len)
+        wb_buf_add(&a->body, data->data + from, to - from + 1);
+    if (part) {
+        WB_AUTO_FREE char *range = wb_strf("bytes %zu-%zu/%zu", from, to, data->len);
+
+        wb_answer_header(a, "Content-Range", range);
+    }
+}
+
+void wb_h_run_artifact(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
+    WB_AUTO_FREE char *run = run_of(c, q, a);
+    struct wb_buf data = WB_BUF_INIT(RAW_MAX);
+    struct wb_err err = WB_ERR_INIT;
+
+    if (!run)
+        return;
+    if (wb_store_read_raw(c->store, run, q->args[1], &data, &err) < 0)
+        wb_answer_error(q, a, &err);
+    else
+        answer_bytes(q, a, q->args[1], &data);
+    wb_buf_release(&data);
+}

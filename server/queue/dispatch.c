@@ -1,0 +1,333 @@
+#include "server/queue/dispatch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/base/job.h"
+#include "server/engine/engine.h"
+#include "server/queue/follow.h"
+#include "server/queue/queue.h"
+
+#define ROUND_NS (200 * WB_MS)
+#define RUNNING_MAX 1 /* this host measures one campaign at a time */
+#define HOST_WAIT "604800"
+
+struct wb_dispatch {
+    struct wb_dispatch_spec spec;
+    struct wb_db *db;
+    struct wb_cgroup_fs *cgroups;
+    struct wb_follow *follow; /* of the campaign that runs, or NULL */
+    pthread_t thread;
+    int wake_fd;
+    atomic_bool stop;
+    atomic_int_fast64_t seen_ms;
+    pthread_mutex_t lock; /* guards trouble */
+    char *trouble;
+};
+
+static void set_trouble(struct wb_dispatch *d, const struct wb_err *err)
+{
+    char text[2 * WB_ERR_TEXT_MAX];
+
+    (void)pthread_mutex_lock(&d->lock);
+    free(d->trouble);
+    d->trouble = err ? wb_strdup(wb_err_text(err, text, sizeof(text))) : NULL;
+    (void)pthread_mutex_unlock(&d->lock);
+}
+
+char *wb_dispatch_trouble(struct wb_dispatch *d)
+{
+    char *copy;
+
+    (void)pthread_mutex_lock(&d->lock);
+    copy = wb_strdup(d->trouble ? d->trouble : "");
+    (void)pthread_mutex_unlock(&d->lock);
+    return copy;
+}
+
+int64_t wb_dispatch_age_ms(const struct wb_dispatch *d)
+{
+    return wb_now_ns(NULL) / WB_MS - atomic_load(&d->seen_ms);
+}
+
+static char *job_dir(const struct wb_dispatch *d, const char *id)
+{
+    return wb_strf("%s/service/engines/%s", d->spec.state_dir, id);
+}
+
+/* The queue and the campaign have changed. */
+static void tell_state(struct wb_dispatch *d, const char *id, const char *state)
+{
+    WB_AUTO_FREE char *topic = wb_strf("campaign:%s", id);
+    const char *const topics[] = {"queue", topic, NULL};
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "campaign", id);
+    wb_json_set_str(o, "state", state);
+    d->spec.tell(d->spec.arg, topics, "campaign.state", o);
+}
+
+static int start_engine(struct wb_dispatch *d, const char *id, struct wb_err *err)
+{
+    WB_AUTO_FREE char *dir = job_dir(d, id);
+    WB_AUTO_FREE char *group = wb_strf("weighbridge-service/%s", id);
+    struct wb_strv argv = {0}, env = {0};
+    struct wb_job_spec spec = {.dir = dir, .group = group, .cwd = d->spec.state_dir};
+    int64_t starts = 0;
+    int rc = wb_queue_started(d->db, id, &starts, err);
+
+    if (rc == 0)
+        rc = wb_remove_tree(dir, err);
+    if (rc < 0)
+        return rc;
+    wb_strv_addf(&env, "PATH=%s",
+                 getenv("PATH") ? getenv("PATH") : "/usr/sbin:/usr/bin:/sbin:/bin");
+    wb_strv_addf(&env, "HOME=%s", getenv("HOME") ? getenv("HOME") : "/root");
+    wb_strv_add(&env, "LANG=C.UTF-8");
+    wb_strv_addf(&env, "WB_STATE=%s", d->spec.state_dir);
+    wb_strv_addf(&env, "WB_RECIPES=%s", d->spec.recipes_dir);
+    wb_strv_addf(&env, "WB_LOAD=%s", d->spec.load_program);
+    wb_strv_addf(&env, "WB_DOCKER_SOCKET=%s", d->spec.docker_socket);
+    wb_strv_add(&argv, d->spec.program);
+    wb_strv_add(&argv, "engine");
+    wb_strv_add(&argv, id);
+    wb_strv_add(&argv, "--store");
+    wb_strv_add(&argv, d->spec.store_path);
+    wb_strv_add(&argv, "--wait-for-host");
+    wb_strv_add(&argv, HOST_WAIT);
+    spec.argv = argv.v;
+    spec.env = env.v;
+    rc = wb_job_start(d->cgroups, &spec, err);
+    wb_strv_release(&argv);
+    wb_strv_release(&env);
+    return rc < 0 ? wb_wrap(err, "the engine of campaign %s", id) : 0;
+}
+
+/* What the campaign's folder says once no engine holds it; caller frees. */
+static char *folder_state(const struct wb_dispatch *d, const char *id)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/campaigns/%s/state.json", d->spec.state_dir, id);
+    WB_AUTO_JSON wb_json *j = NULL;
+
+    if (wb_json_read_file(path, 8u << 20, &j, NULL) < 0)
+        return wb_strdup("running");
+    return wb_strdup(wb_json_str_or(j, "state", "running"));
+}
+
+static bool is_over(const char *state)
+{
+    return !strcmp(state, "finished") || !strcmp(state, "failed") || !strcmp(state, "cancelled") ||
+           !strcmp(state, "incomplete");
+}
+
+/* After an engine that will not be started again: nothing of it stays on the host. */
+static int clean_up(struct wb_dispatch *d, struct wb_err *err)
+{
+    struct wb_store *store = NULL;
+    struct wb_clean_report report = {0};
+    int rc = wb_store_open(d->spec.store_path, false, NULL, &store, err);
+
+    if (rc == 0) {
+        const struct wb_clean_spec spec = {
+            .store = store, .state_dir = d->spec.state_dir, .docker_socket = d->spec.docker_socket};
+
+        rc = wb_engine_clean(&spec, &report, err);
+        if (rc == 0 && wb_json_len(report.left))
+            rc = wb_fail(err, WB_IO,
+                         "%zu things of a dead engine could not be removed: see "
+                         "`weighbridge clean`",
+                         wb_json_len(report.left));
+        wb_clean_report_release(&report);
+    }
+    wb_store_close(store);
+    return rc;
+}
+
+static int end(struct wb_dispatch *d, const char *id, const char *state, const char *detail,
+               struct wb_err *err)
+{
+    WB_AUTO_FREE char *dir = job_dir(d, id);
+    int rc = wb_queue_end(d->db, id, state, detail, wb_now_unix_ms(NULL), err);
+
+    if (rc < 0)
+        return rc;
+    tell_state(d, id, state);
+    wb_follow_free(WB_STEAL(d->follow));
+    WB_IGNORE(wb_job_stop(d->cgroups, dir, 0, 0, NULL, NULL)); /* takes the empty group away */
+    return wb_remove_tree(dir, err);
+}
+
+/* The last line of what the engine said, for people. */
+static char *last_words(const struct wb_dispatch *d, const char *id)
+{
+    WB_AUTO_FREE char *dir = job_dir(d, id);
+    struct wb_buf tail = WB_BUF_INIT(4096);
+    char *text, *line;
+
+    if (wb_job_log_tail(dir, "stderr.log", 2048, &tail, NULL) < 0)
+        tail.len = 0;
+    while (tail.len && (tail.data[tail.len - 1] == '\n' || tail.data[tail.len - 1] == '\r'))
+        tail.data[--tail.len] = '\0';
+    line = tail.len ? strrchr(tail.data, '\n') : NULL;
+    text = wb_strdup(line ? line + 1 : wb_buf_str(&tail));
+    wb_buf_release(&tail);
+    return text;
+}
+
+/* The engine of a running campaign has ended (status), or there is none yet (NULL). */
+static int after_engine(struct wb_dispatch *d, const char *id, const struct wb_job_status *status,
+                        struct wb_err *err)
+{
+    WB_AUTO_FREE char *state = folder_state(d, id);
+    WB_AUTO_FREE char *words = status ? last_words(d, id) : wb_strdup("");
+    WB_AUTO_JSON wb_json *c = NULL;
+    bool cancel, killed = status && (status->state != WB_JOB_EXITED || status->signal);
+    int rc = wb_queue_get(d->db, id, &c, err);
+
+    if (rc < 0)
+        return rc;
+    if (status && is_over(state))
+        return end(d, id, state, strcmp(state, "finished") != 0 ? words : NULL, err);
+    cancel = wb_json_bool_or(c, "cancel_requested", false);
+    if (!cancel && (!status || killed) && wb_json_int_or(c, "starts", 0) < WB_ENGINE_STARTS_MAX)
+        return start_engine(d, id, err);
+    if (strcmp(state, "queued") != 0)
+        rc = clean_up(d, err);
+    if (rc < 0 && err->code == WB_CONFLICT)
+        return rc; /* another uses the host: tried again */
+    if (rc < 0)
+        return end(d, id, "incomplete", err->root, err);
+    if (cancel)
+        return end(d, id, "cancelled", NULL, err);
+    return killed ? end(d, id, "interrupted", "its engine was killed in every attempt", err)
+                  : end(d, id, "failed", words, err); /* it could not begin */
+}
+
+static int look_after(struct wb_dispatch *d, const char *id, struct wb_err *err)
+{
+    WB_AUTO_FREE char *dir = job_dir(d, id);
+    WB_AUTO_JSON wb_json *c = NULL;
+    struct wb_job_status status;
+    int rc;
+
+    if (!d->follow)
+        d->follow = wb_follow_new(d->spec.state_dir, id);
+    wb_follow_read(d->follow, d->spec.tell, d->spec.arg);
+    if (!wb_path_exists(dir))
+        return after_engine(d, id, NULL, err);
+    rc = wb_job_poll(dir, &status, err);
+    if (rc < 0)
+        return rc;
+    if (status.state != WB_JOB_RUNNING) {
+        wb_follow_read(d->follow, d->spec.tell, d->spec.arg); /* its last words */
+        return after_engine(d, id, &status, err);
+    }
+    rc = wb_queue_get(d->db, id, &c, err);
+    if (rc == 0 && wb_json_bool_or(c, "cancel_requested", false) &&
+        wb_follow_first_cancel(d->follow))
+        rc = wb_job_signal(dir, SIGTERM, err);
+    return rc;
+}
+
+static int one_round(struct wb_dispatch *d, struct wb_err *err)
+{
+    struct wb_strv running = {0};
+    char *id = NULL;
+    int rc = wb_queue_ids(d->db, "running", &running, err);
+
+    for (size_t i = 0; rc == 0 && i < running.n; i++)
+        rc = look_after(d, running.v[i], err);
+    wb_strv_release(&running);
+    if (rc == 0)
+        rc = wb_queue_take(d->db, RUNNING_MAX, wb_now_unix_ms(NULL), &id, err);
+    if (rc < 0 || !id)
+        return rc;
+    tell_state(d, id, "running");
+    rc = look_after(d, id, err);
+    free(id);
+    return rc;
+}
+
+static void *loop(void *arg)
+{
+    struct wb_dispatch *d = arg;
+
+    while (!atomic_load(&d->stop)) {
+        struct wb_err err = WB_ERR_INIT;
+        uint64_t count;
+        int rc = one_round(d, &err);
+
+        set_trouble(d, rc < 0 ? &err : NULL);
+        d->spec.tick(d->spec.arg);
+        atomic_store(&d->seen_ms, wb_now_ns(NULL) / WB_MS);
+        if (wb_wait(NULL, d->wake_fd, ROUND_NS, NULL) == 1 &&
+            read(d->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+            break; /* the descriptor is gone: a bug that must not become a busy loop */
+    }
+    return NULL;
+}
+
+int wb_dispatch_start(const struct wb_dispatch_spec *spec, struct wb_dispatch **out,
+                      struct wb_err *err)
+{
+    WB_AUTO_FREE char *engines = wb_strf("%s/service/engines", spec->state_dir);
+    struct wb_dispatch *d = wb_calloc(1, sizeof(*d));
+    int rc = wb_mkdir_all(engines, 0700, err);
+
+    d->spec = *spec;
+    d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    (void)pthread_mutex_init(&d->lock, NULL);
+    atomic_store(&d->seen_ms, wb_now_ns(NULL) / WB_MS);
+    if (rc == 0 && d->wake_fd < 0)
+        rc = wb_fail_sys(err, errno, "eventfd");
+    if (rc == 0)
+        rc = wb_queue_open(spec->db_path, &d->db, err);
+    if (rc == 0)
+        rc = wb_cgroup_fs_open("/sys/fs/cgroup", &d->cgroups, err);
+    if (rc == 0 && pthread_create(&d->thread, NULL, loop, d) != 0)
+        rc = wb_fail(err, WB_IO, "cannot start a thread");
+    if (rc < 0) {
+        wb_db_close(d->db);
+        wb_cgroup_fs_free(d->cgroups);
+        if (d->wake_fd >= 0)
+            (void)close(d->wake_fd);
+        (void)pthread_mutex_destroy(&d->lock);
+        free(d);
+        return rc;
+    }
+    *out = d;
+    return 0;
+}
+
+void wb_dispatch_wake(struct wb_dispatch *d)
+{
+    uint64_t one = 1;
+
+    if (write(d->wake_fd, &one, sizeof(one)) < 0) {
+        /* It is full: the thread is awake already. */
+    }
+}
+
+void wb_dispatch_stop(struct wb_dispatch *d)
+{
+    if (!d)
+        return;
+    atomic_store(&d->stop, true);
+    wb_dispatch_wake(d);
+    (void)pthread_join(d->thread, NULL);
+    wb_follow_free(d->follow);
+    wb_db_close(d->db);
+    wb_cgroup_fs_free(d->cgroups);
+    (void)close(d->wake_fd);
+    (void)pthread_mutex_destroy(&d->lock);
+    free(d->trouble);
+    free(d);
+}

@@ -1,0 +1,341 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/base/file.h"
+#include "server/base/mem.h"
+#include "server/queue/queue.h"
+#include "server/queue/tokens.h"
+
+struct place {
+    char dir[32];
+    char *path;
+    struct wb_db *db;
+};
+
+static int setup(void **state)
+{
+    struct place *p = wb_calloc(1, sizeof(*p));
+
+    memcpy(p->dir, "/tmp/wb-queue-XXXXXX", sizeof("/tmp/wb-queue-XXXXXX"));
+    assert_non_null(mkdtemp(p->dir));
+    p->path = wb_strf("%s/service.db", p->dir);
+    assert_int_equal(wb_queue_open(p->path, &p->db, NULL), 0);
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *p = *state;
+
+    wb_db_close(p->db);
+    assert_int_equal(wb_remove_tree(p->dir, NULL), 0);
+    free(p->path);
+    free(p);
+    return 0;
+}
+
+static void add(struct wb_db *db, const char *id, const char *token, int64_t priority, int64_t at)
+{
+    const struct wb_submission s = {.id = id,
+                                    .study = "forms",
+                                    .token = token,
+                                    .priority = priority,
+                                    .runs = 4,
+                                    .arms = 2,
+                                    .rounds = 2,
+                                    .forecast_s = 1.5};
+    char *earlier = NULL;
+
+    assert_int_equal(wb_queue_add(db, &s, at, &earlier, NULL), 0);
+    assert_null(earlier);
+}
+
+static void expect_next(struct wb_db *db, const char *want, int64_t at)
+{
+    char *id = NULL;
+
+    assert_int_equal(wb_queue_take(db, 1, at, &id, NULL), 0);
+    if (want)
+        assert_string_equal(id, want);
+    else
+        assert_null(id);
+    if (id)
+        assert_int_equal(wb_queue_end(db, id, "finished", NULL, at, NULL), 0);
+    free(id);
+}
+
+static void turns_are_fair(void **state)
+{
+    struct wb_db *db = ((struct place *)*state)->db;
+
+    add(db, "cmp_1", "alice", 0, 1);
+    add(db, "cmp_2", "alice", 0, 2);
+    add(db, "cmp_3", "alice", 0, 3);
+    add(db, "cmp_4", "bob", 0, 4);
+    add(db, "cmp_5", "carol", 0, 5);
+    add(db, "cmp_6", "alice", 5, 6);
+    expect_next(db, "cmp_6", 10); /* by priority */
+    expect_next(db, "cmp_4", 11); /* bob has had no turn, and asked before carol */
+    expect_next(db, "cmp_5", 12);
+    expect_next(db, "cmp_1", 13);
+    add(db, "cmp_7", "bob", 0, 14);
+    expect_next(db, "cmp_7", 15); /* alice was served after bob */
+    expect_next(db, "cmp_2", 16);
+    expect_next(db, "cmp_3", 17);
+    expect_next(db, NULL, 18);
+}
+
+static void only_so_many_run(void **state)
+{
+    struct wb_db *db = ((struct place *)*state)->db;
+    WB_AUTO_JSON wb_json *c = NULL;
+    char *id = NULL;
+    int64_t n = 0;
+
+    add(db, "cmp_1", "alice", 0, 1000);
+    add(db, "cmp_2", "alice", 0, 2000);
+    assert_int_equal(wb_queue_take(db, 1, 3000, &id, NULL), 0);
+    assert_string_equal(id, "cmp_1");
+    free(WB_STEAL(id));
+    assert_int_equal(wb_queue_take(db, 1, 3000, &id, NULL), 0);
+    assert_null(id);
+    assert_int_equal(wb_queue_started(db, "cmp_1", &n, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(wb_queue_started(db, "cmp_1", &n, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(wb_queue_started(db, "cmp_9", &n, NULL), -WB_NOT_FOUND);
+    assert_int_equal(wb_queue_get(db, "cmp_1", &c, NULL), 0);
+    assert_string_equal(wb_json_str_or(c, "state", ""), "running");
+    assert_string_equal(wb_json_str_or(c, "submitted_at", ""), "1970-01-01T00:00:01.000Z");
+    assert_string_equal(wb_json_str_or(c, "started_at", ""), "1970-01-01T00:00:03.000Z");
+    assert_int_equal(wb_json_type(wb_json_get(c, "ended_at")), WB_JSON_NULL);
+    assert_int_equal(wb_json_int_or(c, "starts", 0), 2);
+    assert_int_equal(wb_queue_count(db, "running", &n, NULL), 0);
+    assert_int_equal(n, 1);
+}
+
+static void cancel_is_legal_until_the_end(void **state)
+{
+    struct wb_db *db = ((struct place *)*state)->db;
+    struct wb_err err = WB_ERR_INIT;
+    char *now = NULL, *id = NULL;
+
+    add(db, "cmp_1", "alice", 0, 1);
+    add(db, "cmp_2", "alice", 0, 2);
+    assert_int_equal(wb_queue_take(db, 1, 3, &id, NULL), 0);
+    free(id);
+    assert_int_equal(wb_queue_cancel(db, "cmp_1", 4, &now, NULL), 0);
+    assert_string_equal(now, "running");
+    free(WB_STEAL(now));
+    assert_int_equal(wb_queue_cancel(db, "cmp_1", 4, &now, NULL), 0); /* twice is fine */
+    free(WB_STEAL(now));
+    assert_int_equal(wb_queue_cancel(db, "cmp_2", 4, &now, NULL), 0);
+    assert_string_equal(now, "cancelled");
+    free(WB_STEAL(now));
+    assert_int_equal(wb_queue_cancel(db, "cmp_2", 5, &now, &err), -WB_CONFLICT);
+    assert_string_equal(err.root, "campaign cmp_2 is over: cancelled");
+    assert_int_equal(wb_queue_cancel(db, "cmp_3", 5, &now, &err), -WB_NOT_FOUND);
+    /* The end of one that is not running changes nothing. */
+    assert_int_equal(wb_queue_end(db, "cmp_2", "finished", NULL, 9, NULL), 0);
+    assert_int_equal(wb_queue_cancel(db, "cmp_2", 5, &now, &err), -WB_CONFLICT);
+    assert_string_equal(err.root, "campaign cmp_2 is over: cancelled");
+}
+
+static void a_key_makes_one_campaign(void **state)
+{
+    struct wb_db *db = ((struct place *)*state)->db;
+    struct wb_submission s = {
+        .id = "cmp_1", .study = "forms", .token = "alice", .key = "k", .digest = "d1"};
+    struct wb_err err = WB_ERR_INIT;
+    char *earlier = NULL;
+    int64_t n = 0;
+
+    assert_int_equal(wb_queue_add(db, &s, 1000, &earlier, NULL), 0);
+    assert_null(earlier);
+    s.id = "cmp_2";
+    assert_int_equal(wb_queue_add(db, &s, 2000, &earlier, NULL), 0);
+    assert_string_equal(earlier, "cmp_1");
+    free(WB_STEAL(earlier));
+    s.digest = "d2";
+    assert_int_equal(wb_queue_add(db, &s, 3000, &earlier, &err), -WB_CONFLICT);
+    assert_non_null(strstr(err.root, "cmp_1"));
+    s.token = "bob"; /* another's key is another key */
+    assert_int_equal(wb_queue_add(db, &s, 3000, &earlier, NULL), 0);
+    assert_null(earlier);
+    s.token = "alice"; /* a day later it is free again */
+    s.id = "cmp_3";
+    assert_int_equal(wb_queue_add(db, &s, 1000 + WB_KEY_AGE_MS, &earlier, NULL), 0);
+    assert_null(earlier);
+    assert_int_equal(wb_queue_count(db, "queued", &n, NULL), 0);
+    assert_int_equal(n, 3);
+}
+
+static void lists_page_by_id(void **state)
+{
+    struct wb_db *db = ((struct place *)*state)->db;
+    WB_AUTO_JSON wb_json *a = NULL;
+    WB_AUTO_JSON wb_json *b = NULL;
+
+    add(db, "cmp_1", "alice", 0, 1);
+    add(db, "cmp_2", "alice", 0, 2);
+    add(db, "cmp_3", "alice", 0, 3);
+    assert_int_equal(wb_queue_list(db, NULL, NULL, 2, &a, NULL), 0);
+    assert_int_equal(wb_json_len(a), 2);
+    assert_string_equal(wb_json_str_or(wb_json_at(a, 0), "id", ""), "cmp_3");
+    add(db, "cmp_4", "alice", 0, 4); /* what comes meanwhile does not move a page */
+    assert_int_equal(wb_queue_list(db, "queued", "cmp_2", 2, &b, NULL), 0);
+    assert_int_equal(wb_json_len(b), 1);
+    assert_string_equal(wb_json_str_or(wb_json_at(b, 0), "id", ""), "cmp_1");
+}
+
+static void a_newer_database_is_left_alone(void **state)
+{
+    struct place *p = *state;
+    struct wb_db *db = NULL;
+    struct wb_err err = WB_ERR_INIT;
+
+    assert_int_equal(wb_db_set_version(p->db, 99, NULL), 0);
+    assert_int_equal(wb_queue_open(p->path, &db, &err), -WB_UNSUPPORTED);
+}
+
+static char *make_token(struct wb_db *db, unsigned scopes, int64_t expires, const char *parent)
+{
+    const struct wb_token_ask ask = {
+        .name = "ci", .scopes = scopes, .expires_ms = expires, .parent = parent};
+    char *text = NULL;
+
+    assert_int_equal(wb_token_make(db, &ask, 1000, &text, NULL), 0);
+    return text;
+}
+
+static void tokens_are_checked(void **state)
+{
+    struct wb_db *db = ((struct place *)*state)->db;
+    WB_AUTO_FREE char *text = make_token(db, WB_SCOPE_READ | WB_SCOPE_RUNS, 5000, NULL);
+    WB_AUTO_FREE char *stored = NULL;
+    WB_AUTO_JSON wb_json *list = NULL;
+    struct wb_token t = {0};
+    size_t n = strlen(text), size = 0;
+    bool any = false;
+
+    assert_int_equal(n, 63);
+    assert_int_equal(wb_token_check(db, text, 2000, &t, NULL), 0);
+    assert_int_equal(t.scopes, WB_SCOPE_READ | WB_SCOPE_RUNS);
+    assert_string_equal(t.name, "ci");
+    assert_false(t.session);
+    wb_token_release(&t);
+    assert_int_equal(wb_token_check(db, text, 5000, &t, NULL), -WB_NOT_FOUND); /* it has ended */
+    text[n - 1] = text[n - 1] == 'a' ? 'b' : 'a';
+    assert_int_equal(wb_token_check(db, text, 2000, &t, NULL), -WB_NOT_FOUND);
+    text[n - 1] = '\0';
+    assert_int_equal(wb_token_check(db, text, 2000, &t, NULL), -WB_NOT_FOUND);
+    assert_int_equal(wb_token_check(db, "", 2000, &t, NULL), -WB_NOT_FOUND);
+    assert_int_equal(wb_token_list(db, &list, NULL), 0);
+    assert_int_equal(wb_json_len(list), 1);
+    assert_null(wb_json_get(wb_json_at(list, 0), "hash"));
+    assert_int_equal(wb_token_any(db, &any, NULL), 0);
+    assert_true(any);
+    /* The secret is nowhere in the files. */
+    wb_db_close(((struct place *)*state)->db);
+    ((struct place *)*state)->db = NULL;
+    assert_int_equal(wb_file_read(((struct place *)*state)->path, 8u << 20, &stored, &size, NULL),
+                     0);
+    assert_null(memmem(stored, size, text + 20, n - 21));
+}
+
+static void sessions_end_with_their_token(void **state)
+{
+    struct wb_db *db = ((struct place *)*state)->db;
+    WB_AUTO_FREE char *text = make_token(db, WB_SCOPE_ALL, 0, NULL);
+    WB_AUTO_FREE char *session = NULL;
+    struct wb_token t = {0}, s = {0};
+
+    assert_int_equal(wb_token_check(db, text, 2000, &t, NULL), 0);
+    session = make_token(db, t.scopes, 9000, t.id);
+    assert_int_equal(wb_token_check(db, session, 2000, &s, NULL), 0);
+    assert_true(s.session);
+    wb_token_release(&s);
+    assert_int_equal(wb_token_revoke(db, t.id, NULL), 0);
+    assert_int_equal(wb_token_check(db, session, 2000, &s, NULL), -WB_NOT_FOUND);
+    assert_int_equal(wb_token_check(db, text, 2000, &s, NULL), -WB_NOT_FOUND);
+    assert_int_equal(wb_token_revoke(db, t.id, NULL), -WB_NOT_FOUND);
+    wb_token_release(&t);
+}
+
+static void scopes_have_names(void **state)
+{
+    static const struct {
+        const char *json;
+        int rc;
+        unsigned set;
+    } rows[] = {
+        {"[\"read\"]", 0, WB_SCOPE_READ},
+        {"[\"read\",\"runs:write\",\"read\"]", 0, WB_SCOPE_READ | WB_SCOPE_RUNS},
+        {"[\"annotate\",\"hosts:admin\",\"tokens:admin\"]", 0,
+         WB_SCOPE_ANNOTATE | WB_SCOPE_HOSTS | WB_SCOPE_TOKENS},
+        {"[]", -WB_INVALID, 0},
+        {"\"read\"", -WB_INVALID, 0},
+        {"[1]", -WB_INVALID, 0},
+        {"[\"admin\"]", -WB_INVALID, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_JSON wb_json *doc = NULL;
+        WB_AUTO_JSON wb_json *j = NULL;
+        WB_AUTO_FREE char *text = wb_strf("{\"s\":%s}", rows[i].json);
+        unsigned set = 0;
+
+        assert_int_equal(wb_json_parse(text, strlen(text), &doc, NULL), 0);
+        assert_int_equal(wb_scopes_read(wb_json_get(doc, "s"), &set, NULL), rows[i].rc);
+        assert_int_equal(set, rows[i].set);
+        j = wb_scopes_json(set);
+        if (rows[i].rc == 0)
+            assert_int_equal(wb_scopes_read(j, &set, NULL), 0);
+        assert_int_equal(set, rows[i].set);
+    }
+}
+
+static void the_audit_log_pages(void **state)
+{
+    struct wb_db *db = ((struct place *)*state)->db;
+    WB_AUTO_JSON wb_json *list = NULL;
+
+    for (int i = 0; i < 5; i++) {
+        const struct wb_audit a = {
+            .token = "t", .request = "r", .method = "POST", .path = "/x", .status = 200 + i};
+
+        assert_int_equal(wb_audit_add(db, &a, 1000 + i, NULL), 0);
+    }
+    assert_int_equal(wb_audit_list(db, 4, 2, &list, NULL), 0);
+    assert_int_equal(wb_json_len(list), 2);
+    assert_int_equal(wb_json_int_or(wb_json_at(list, 0), "status", 0), 202);
+    assert_int_equal(wb_json_int_or(wb_json_at(list, 1), "status", 0), 201);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(turns_are_fair),
+        TEST(only_so_many_run),
+        TEST(cancel_is_legal_until_the_end),
+        TEST(a_key_makes_one_campaign),
+        TEST(lists_page_by_id),
+        TEST(a_newer_database_is_left_alone),
+        TEST(tokens_are_checked),
+        TEST(sessions_end_with_their_token),
+        TEST(scopes_have_names),
+        TEST(the_audit_log_pages),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
