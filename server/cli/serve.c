@@ -6,23 +6,23 @@
 #include <unistd.h>
 
 #include "server/base/file.h"
+#include "server/base/units.h"
 #include "server/cli/commands.h"
 #include "server/cli/places.h"
 #include "server/http/serve.h"
 
-#define PORT 8420
+#define PORT "8420"
 
 struct opts {
-    const char *address, *certificate, *key;
-    int64_t port;
+    const char *address, *port, *certificate, *key;
     struct wb_strv hosts;
     bool anonymous_read;
 };
 static const struct wb_opt rows[] = {
     {"address", 0, WB_OPT_TEXT, offsetof(struct opts, address), "IP", 0, 0,
      "listen there instead of 127.0.0.1"},
-    {"port", 'p', WB_OPT_INT, offsetof(struct opts, port), "N", 1, 65535,
-     "listen there instead of 8420"},
+    {"port", 'p', WB_OPT_TEXT, offsetof(struct opts, port), "N", 0, 0,
+     "listen there instead of 8420; 0 takes any that is free"},
     {"host", 0, WB_OPT_LIST, offsetof(struct opts, hosts), "NAME", 0, 0,
      "a name that this server has, beside localhost and its address"},
     {"tls-certificate", 0, WB_OPT_TEXT, offsetof(struct opts, certificate), "FILE", 0, 0,
@@ -83,9 +83,12 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
     WB_AUTO_FREE char *web = NULL;
     WB_AUTO_FREE char *recipes = NULL;
     WB_AUTO_FREE char *program = NULL;
-    int rc = 0;
+    int64_t port = 0;
+    int rc = wb_parse_int(o->port ? o->port : PORT, 0, 65535, &port, &err);
 
-    if (!o->certificate != !o->key)
+    if (rc < 0)
+        (void)wb_wrap(&err, "--port");
+    else if (!o->certificate != !o->key)
         rc = wb_fail(&err, WB_INVALID, "--tls-certificate and --tls-key go together");
     if (rc == 0)
         rc = wb_places_find(cli, &places, &err);
@@ -107,7 +110,7 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
                                            .load_program = places.load_program,
                                            .docker_socket = places.docker_socket,
                                            .address = o->address ? o->address : "127.0.0.1",
-                                           .port = (uint16_t)(o->port ? o->port : PORT),
+                                           .port = (uint16_t)port,
                                            .certificate = o->certificate,
                                            .key = o->key,
                                            .hosts = &o->hosts,

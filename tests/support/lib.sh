@@ -20,7 +20,7 @@ pause() { read -rt "$1" <&"$never"; }
 finish() {
     local c
     leave_host
-    for c in "${cleanup[@]}"; do $c; done
+    for c in "${cleanup[@]}"; do $c 2>/dev/null; done
     rm -rf -- "$tmp"
 }
 trap finish EXIT
