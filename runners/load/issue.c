@@ -264,6 +264,7 @@ static void retry_row(struct wb_worker *w, const struct wb_slot *s)
 {
     if (w->over || s->attempt + 1 >= ATTEMPTS) {
         w->rows_lost++;
+        w->lost_least = s->index < w->lost_least ? s->index : w->lost_least;
         return;
     }
     wb_grow(&w->retry, &w->retry_cap, w->nretry + 1, sizeof(*w->retry));

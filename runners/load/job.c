@@ -88,6 +88,8 @@ static const struct field fields[] = {
     {"ops", "--ops", "N", F_INT, AT(ops), 1, 0x1p53, 0, "measure this many operations instead"},
     {"load", "--load", NULL, F_BOOL, AT(load), 0, 0, 0, "write all keys first"},
     {"load_only", "--load-only", NULL, F_BOOL, AT(load_only), 0, 0, 0, "write all keys and end"},
+    {"load_state", "--load-state", "FILE", F_TEXT, AT(load_state), 0, 0, 0,
+     "keeps how far the load came; it goes on from there"},
     {"verify", "--verify", "SHARE", F_SHARE, AT(verify_share), 0, 0, 0,
      "share of gets whose value is compared, e.g. 1% [0]"},
     {"part", "--part", "h/H", F_TEXT, AT(part_text), 0, 0, 0,

@@ -221,6 +221,8 @@ static int check_data(struct wb_load_job *job, struct wb_err *err)
                        wb_keys_bytes_min(wb_keys_named(job)));
     if (job->load_only)
         job->load = true;
+    if (job->load_state && !job->load)
+        return wb_fail(err, WB_INVALID, "load-state: there is no data load (load, load-only)");
     return 0;
 }
 
@@ -411,6 +413,7 @@ wb_json *wb_load_job_json(const struct wb_load_job *job)
     wb_json_set(j, "ops", job->ops ? wb_json_int(job->ops) : wb_json_null());
     wb_json_set_bool(j, "load", job->load);
     wb_json_set_bool(j, "load_only", job->load_only);
+    wb_json_set_str(j, "load_state", job->load_state);
     wb_json_set_real(j, "verify", job->verify_share);
     wb_json_set_str(j, "part", or_text(job->part_text, "1/1"));
     wb_json_set_real(j, "interval_s", (double)job->interval_ns / WB_SEC);

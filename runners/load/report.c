@@ -289,6 +289,7 @@ static void set_data(wb_json *r, const struct wb_load_outcome *o)
     }
     d = wb_json_object();
     wb_json_set_int(d, "rows", (int64_t)o->data.rows);
+    wb_json_set_int(d, "resumed", (int64_t)o->data.resumed);
     wb_json_set_real(d, "seconds", (double)o->data.ns / 1e9);
     wb_json_set_int(d, "checked", (int64_t)o->data.checked);
     wb_json_set_int(d, "mismatched", (int64_t)o->data.mismatched);

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "runners/load/load_state.h"
 #include "server/base/clock.h"
 #include "server/base/mem.h"
 #include "server/base/rng.h"
@@ -35,6 +36,7 @@ struct control {
     int64_t reported_at; /* the boundary it was for */
     uint64_t *seen;      /* last mark of each worker */
     uint64_t *in_flight, *backlog;
+    uint64_t *written;         /* loading: own rows of each worker below this key */
     int64_t mark_at, taken_at; /* latest boundary and time among the snapshots merged */
     uint64_t scheduled;
     int64_t wall_ms, wall_at;       /* a reading of both clocks after the start; 0: none yet */
@@ -110,11 +112,18 @@ static int start_workers(struct control *c, struct wb_err *err)
     c->seen = wb_calloc((size_t)c->job->threads, sizeof(*c->seen));
     c->in_flight = wb_calloc((size_t)c->job->threads, sizeof(*c->in_flight));
     c->backlog = wb_calloc((size_t)c->job->threads, sizeof(*c->backlog));
+    c->written = wb_calloc((size_t)c->job->threads, sizeof(*c->written));
+    if (c->job->load && c->job->load_state) {
+        rc = wb_load_state_read(c->job, c->written, err);
+        if (rc < 0)
+            return rc;
+    }
     /* Signals are the control thread's. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
     while (c->nworkers < c->job->threads && rc == 0) {
         rc = wb_worker_start(&c->worker[c->nworkers], &c->plan, c->nworkers, err);
+        c->worker[c->nworkers].rows_from = c->written[c->nworkers];
         c->nworkers++;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -131,6 +140,7 @@ static void merge(struct control *c, int i, struct wb_stats *s, const struct wb_
     c->seen[i] = snap->mark;
     c->in_flight[i] = snap->in_flight;
     c->backlog[i] = snap->backlog;
+    c->written[i] = snap->rows_to;
     c->scheduled += snap->scheduled;
     c->mark_at = snap->mark_at > c->mark_at ? snap->mark_at : c->mark_at;
     c->taken_at = snap->at > c->taken_at ? snap->at : c->taken_at;
@@ -159,6 +169,17 @@ static double offered(const struct control *c, const struct wb_load_interval *i)
            (double)c->job->parts;
 }
 
+/* How far loading came. A file that cannot be written is told at the end. */
+static void keep_state(struct control *c)
+{
+    struct wb_err err = WB_ERR_INIT;
+    char text[2 * WB_ERR_TEXT_MAX];
+
+    if (c->job->load_state && !c->out->data.state_error &&
+        wb_load_state_write(c->job, c->written, &err) < 0)
+        c->out->data.state_error = wb_strdup(wb_err_text(&err, text, sizeof(text)));
+}
+
 static void report(struct control *c, enum wb_stage stage, int64_t at)
 {
     const char *phase = phase_name(c, stage, at);
@@ -172,6 +193,8 @@ static void report(struct control *c, enum wb_stage stage, int64_t at)
         i.in_flight += c->in_flight[k];
         i.backlog += c->backlog[k];
     }
+    if (stage == WB_STAGE_LOAD)
+        keep_state(c);
     i.offered_per_s = offered(c, &i);
     if (strcmp(phase, "measure") == 0) {
         c->out->sends += c->interval.sends;
@@ -366,6 +389,21 @@ static int connect_all(struct control *c)
     return 0;
 }
 
+/* Rows that earlier runs have written, by the state file. */
+static uint64_t rows_before(const struct control *c)
+{
+    uint64_t rows = c->plan.rows_to - c->plan.rows_from, n = 0;
+    uint64_t threads = (uint64_t)c->job->threads;
+
+    for (uint64_t i = 0; i < threads; i++) {
+        uint64_t from = c->plan.rows_from + (uint64_t)((unsigned __int128)rows * i / threads);
+        uint64_t to = c->plan.rows_from + (uint64_t)((unsigned __int128)rows * (i + 1) / threads);
+        uint64_t at = c->worker[i].rows_from < to ? c->worker[i].rows_from : to;
+        n += at > from ? at - from : 0;
+    }
+    return n;
+}
+
 static int load_rows(struct control *c)
 {
     struct wb_load_rows *d = &c->out->data;
@@ -373,12 +411,14 @@ static int load_rows(struct control *c)
 
     d->done = true;
     d->wanted = c->plan.rows_to - c->plan.rows_from;
+    d->resumed = rows_before(c);
     c->stage_start = wb_now_ns(NULL);
     if (run_stage(c, WB_STAGE_LOAD, INT64_MAX) < 0)
         return -1;
+    keep_state(c);
     d->ns = wb_now_ns(NULL) - c->stage_start;
     sum = wb_phase_total(&c->out->total, WB_PHASE_LOAD);
-    d->rows = sum.ok;
+    d->rows = sum.ok + d->resumed;
     if (c->stopped || d->rows < d->wanted)
         return -1;
     c->stage_start = wb_now_ns(NULL);
@@ -553,6 +593,7 @@ static void clean_up(struct control *c)
     free(c->seen);
     free(c->in_flight);
     free(c->backlog);
+    free(c->written);
     if (c->plan.target.protocol)
         c->plan.target.protocol->end(c->plan.context);
     wb_values_release(&c->plan.data.values);
@@ -597,6 +638,7 @@ int wb_load_run(const struct wb_load_job *job, const struct wb_cancel *cancel,
 void wb_load_outcome_release(struct wb_load_outcome *o)
 {
     free(o->end_text);
+    free(o->data.state_error);
     wb_json_free(o->protocol);
     wb_stats_release(&o->total);
     wb_client_sample_release(&o->from);

@@ -20,6 +20,8 @@ enum wb_load_end {
 struct wb_load_rows { /* the load phase */
     bool done;
     uint64_t wanted, rows, checked, mismatched;
+    uint64_t resumed;  /* of rows: written by earlier runs */
+    char *state_error; /* the state file could not be written; NULL: it could */
     int64_t ns;
 };
 

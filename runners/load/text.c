@@ -208,7 +208,7 @@ static const char *in_words(const char *verdict)
         {"client-bound", "the client was the limit: these are its figures"},
         {"one-thread-bound", "one load thread was the limit: these are its figures"},
         {"network-bound", "the network was the limit"},
-        {"failed", "there is nothing to be believed"},
+        {"failed", "it did not come to a good end"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -287,7 +287,13 @@ void wb_load_report_text(const wb_json *r, struct wb_buf *out)
     if (wb_json_type(data) == WB_JSON_OBJECT) {
         wb_buf_adds(out, "loaded    ");
         wb_format_count((double)wb_json_int_or(data, "rows", 0), out);
-        wb_buf_addf(out, " rows in %.3g s, %lld checked, %lld wrong\n",
+        wb_buf_adds(out, " rows");
+        if (count_of(data, "resumed") > 0) {
+            wb_buf_adds(out, " (");
+            put_count(data, "resumed", out);
+            wb_buf_adds(out, " by earlier runs)");
+        }
+        wb_buf_addf(out, " in %.3g s, %lld checked, %lld wrong\n",
                     wb_json_real_or(data, "seconds", 0),
                     (long long)wb_json_int_or(data, "checked", 0),
                     (long long)wb_json_int_or(data, "mismatched", 0));

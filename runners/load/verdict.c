@@ -135,6 +135,8 @@ static void judge_data(struct judge *j)
 {
     const struct wb_load_rows *d = &j->o->data;
 
+    if (d->state_error)
+        reason(j, FAILED, "load-state", NULL, "%s", d->state_error);
     if (!d->done || j->o->end == WB_LOAD_INTERRUPTED)
         return;
     if (d->rows < d->wanted)

@@ -103,6 +103,27 @@ static uint64_t count_due(struct wb_worker *w)
     return issued;
 }
 
+/* The first own row that may not be written yet. */
+static uint64_t rows_written(const struct wb_worker *w)
+{
+    uint64_t least = w->lost_least, next = w->next;
+
+    for (uint32_t t = 0; t < w->nshards; t++)
+        next = t == 0 || w->shard[t].next < next ? w->shard[t].next : next;
+    least = next < least ? next : least;
+    for (size_t i = 0; i < w->nretry; i++)
+        least = w->retry[i].key < least ? w->retry[i].key : least;
+    for (size_t i = 0; i < w->nconns; i++) {
+        const struct wb_conn *c = &w->conns[i];
+        for (uint32_t k = c->head; k != c->tail; k++) {
+            const struct wb_slot *s = &c->slots[k & c->mask];
+            if (s->phase == WB_PHASE_LOAD && !(s->flags & WB_SLOT_EXPIRED) && s->index < least)
+                least = s->index;
+        }
+    }
+    return least;
+}
+
 static void fill_snapshot(struct wb_worker *w, struct wb_snapshot *snap)
 {
     snap->scheduled = count_due(w);
@@ -111,6 +132,7 @@ static void fill_snapshot(struct wb_worker *w, struct wb_snapshot *snap)
     snap->mark = w->mark;
     snap->mark_at = w->mark_at;
     snap->in_flight = w->live;
+    snap->rows_to = w->rows_to;
 }
 
 static void hand_over(struct wb_worker *w)
@@ -133,6 +155,8 @@ static void pass_marks(struct wb_worker *w)
         w->mark_at = w->next_mark_at;
         w->next_mark_at = boundary_after(w, w->next_mark_at);
     }
+    if (w->stage == WB_STAGE_LOAD)
+        w->rows_to = rows_written(w);
     hand_over(w);
 }
 
@@ -192,6 +216,10 @@ static void begin(struct wb_worker *w)
         w->next = p->rows_from + (uint64_t)((unsigned __int128)rows * (uint64_t)w->index / threads);
         w->limit =
             p->rows_from + (uint64_t)((unsigned __int128)rows * ((uint64_t)w->index + 1) / threads);
+        if (w->rows_from > w->next)
+            w->next = w->rows_from < w->limit ? w->rows_from : w->limit;
+        w->rows_to = w->next;
+        w->lost_least = UINT64_MAX;
         break;
     case WB_STAGE_CHECK:
         w->miss_fails = true;
@@ -398,6 +426,8 @@ static void work(struct wb_worker *w)
         wait_events(w, idle_time(w));
     }
     wb_worker_clock(w);
+    if (w->stage == WB_STAGE_LOAD) /* before what is in flight is given up */
+        w->rows_to = rows_written(w);
     if (w->stage != WB_STAGE_CONNECT)
         wb_worker_censor(w);
     fill_snapshot(w, &w->last);

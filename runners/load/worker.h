@@ -62,6 +62,7 @@ struct wb_snapshot {
     int64_t mark_at;    /* the last of them */
     uint64_t scheduled; /* arrivals that fell due in the interval; closed loop: issued */
     uint64_t in_flight, backlog;
+    uint64_t rows_to; /* loading: own rows below this key are written */
 };
 
 struct wb_row_retry {
@@ -118,6 +119,9 @@ struct wb_worker {
     struct wb_row_retry *retry;
     size_t nretry, retry_cap;
     uint64_t rows_lost;
+    uint64_t lost_least; /* of the rows lost; UINT64_MAX: none */
+    uint64_t rows_from;  /* loading begins at this key, if it is one of the own; 0: at the first */
+    uint64_t rows_to;    /* own rows below this key are written */
     uint64_t backlog_at_end; /* of the window: due and not issued */
     uint64_t down_at_end;    /* connections that were down then */
 
