@@ -19,6 +19,7 @@ const struct wb_command *const wb_commands[] = {
     &wb_cmd_gate,
     &wb_cmd_explain,
     &wb_cmd_verify,
+    &wb_cmd_replay,
     &wb_cmd_report,
     &wb_cmd_export,
     &wb_cmd_annotate,

@@ -20,6 +20,7 @@ extern const struct wb_command wb_cmd_value;
 extern const struct wb_command wb_cmd_gate;
 extern const struct wb_command wb_cmd_explain;
 extern const struct wb_command wb_cmd_verify;
+extern const struct wb_command wb_cmd_replay;
 extern const struct wb_command wb_cmd_report;
 extern const struct wb_command wb_cmd_export;
 extern const struct wb_command wb_cmd_annotate;

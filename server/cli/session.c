@@ -113,7 +113,7 @@ int wb_session_run(const struct wb_cli *cli, const struct wb_session *s,
 
         (void)fprintf(stderr, "weighbridge: %s\n", wb_err_text(&err, text, sizeof(text)));
     }
-    if (res.done > 0 && report(cli, s, &res, &late) < 0)
+    if (res.done > 0 && !o->no_report && report(cli, s, &res, &late) < 0)
         (void)wb_cli_fail(cli, &late);
     return wb_session_exit(&res, rc, &err);
 }

@@ -17,6 +17,7 @@ struct wb_session {
 };
 struct wb_session_opts {
     bool quiet, resume, accept_changes;
+    bool no_report; /* the caller says what came of it */
     int64_t wait_s; /* for a busy host */
 };
 

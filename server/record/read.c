@@ -167,3 +167,61 @@ int wb_store_read_raw(struct wb_store *s, const char *run, const char *name, str
     wb_place_release(&p);
     return rc;
 }
+
+/* ---- the recipe ---- */
+
+#define RECIPE_DEPTH_MAX 12
+
+static int write_file(struct wb_store *s, const struct wb_git_entry *e, const char *path,
+                      struct wb_err *err)
+{
+    struct wb_buf data = WB_BUF_INIT(WB_DOC_MAX);
+    int rc = wb_git_blob(s->git, &e->id, &data, err);
+
+    if (rc == 0)
+        rc = wb_file_write(path, wb_buf_str(&data), data.len, e->mode == WB_MODE_EXEC ? 0755 : 0644,
+                           err);
+    wb_buf_release(&data);
+    return rc;
+}
+
+static int write_folder(struct wb_store *s, const struct wb_oid *id, const char *folder, int depth,
+                        struct wb_err *err)
+{
+    struct wb_git_tree t = {0};
+    int rc = wb_git_tree(s->git, id, &t, err);
+
+    if (rc == 0)
+        rc = wb_mkdir_all(folder, 0755, err);
+    for (size_t i = 0; rc == 0 && i < t.n; i++) {
+        WB_AUTO_FREE char *path = wb_strf("%s/%s", folder, t.v[i].name);
+
+        if (!wb_safe_name(t.v[i].name) || depth == RECIPE_DEPTH_MAX)
+            rc = wb_fail(err, WB_CORRUPT, "the recipe has a file named '%.100s', or too deep",
+                         t.v[i].name);
+        else if (t.v[i].mode == WB_MODE_TREE)
+            rc = write_folder(s, &t.v[i].id, path, depth + 1, err);
+        else
+            rc = write_file(s, &t.v[i], path, err);
+    }
+    wb_git_tree_release(&t);
+    return rc;
+}
+
+int wb_store_read_recipe(struct wb_store *s, const char *run, const char *folder,
+                         struct wb_err *err)
+{
+    struct wb_place p = {0};
+    struct wb_git_entry e;
+    int rc = wb_place_find(s, run, &p, err);
+
+    if (rc == 0) {
+        rc = wb_git_lookup(s->git, &p.tree, "recipe", &e, err);
+        if (rc == -WB_NOT_FOUND)
+            rc = wb_fail(err, WB_NOT_FOUND, "the record of %s has no recipe in it", run);
+    }
+    if (rc == 0)
+        rc = write_folder(s, &e.id, folder, 0, err);
+    wb_place_release(&p);
+    return rc;
+}
