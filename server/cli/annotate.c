@@ -23,8 +23,8 @@ static const struct wb_opt opts[] = {
 static const struct {
     const char *word, *type;
 } words[] = {
-    {"exclude", "excluded"}, {"accept", "accepted"},    {"environment", "environment"},
-    {"note", "note"},        {"withdraw", "withdrawn"},
+    {"exclude", "excluded"}, {"accept", "accepted"}, {"environment", "environment"},
+    {"note", "note"},        {"pin", "pinned"},      {"withdraw", "withdrawn"},
 };
 
 static int find_type(const char *word, const char **type, struct wb_err *err)
@@ -108,6 +108,7 @@ const struct wb_command wb_cmd_annotate = {
             "accept       a run, campaign or finding: the change there is meant\n"
             "environment  something around a run, campaign, host or host class changed\n"
             "note         for people only; also of a series or a finding\n"
+            "pin          a run or campaign keeps its raw data when old ones are pruned\n"
             "withdraw     an annotation (ann_...) counts no more\n\n"
             "Nothing is ever changed: an annotation is a record of its own, with who and when.\n"
             "'weighbridge list annotations' shows them; 'show' tells those of a run or campaign.\n",

@@ -19,10 +19,11 @@ static enum kind kind_of(const char *arg, struct wb_strv *words)
     static const struct {
         const char *begin;
         enum kind kind;
-    } kinds[] = {{"STUDY", FILES},        {"FILE", FILES},     {"DIR", FOLDERS},
-                 {"CAMPAIGN", CAMPAIGNS}, {"REF", CAMPAIGNS},  {"HEAD", CAMPAIGNS},
-                 {"ID|", CAMPAIGNS},      {"ID", CAMPAIGNS},   {"RUN", RUNS},
-                 {"SERIES", SERIES},      {"RECIPE", RECIPES}, {"COMMAND", COMMANDS}};
+    } kinds[] = {{"STUDY", FILES},        {"FILE", FILES},      {"DIR", FOLDERS},
+                 {"CAMPAIGN", CAMPAIGNS}, {"REF", CAMPAIGNS},   {"HEAD", CAMPAIGNS},
+                 {"ID|", CAMPAIGNS},      {"ID", CAMPAIGNS},    {"RUN", RUNS},
+                 {"SERIES", SERIES},      {"RECIPE", RECIPES},  {"STORE", FOLDERS},
+                 {"REMOTE", FOLDERS},     {"COMMAND", COMMANDS}};
 
     if (!arg)
         return NOTHING;

@@ -65,6 +65,36 @@ check "a record takes at most 64 KB, here $size" [ "$size" -le 65536 ]
 check "the database's CPUs are not the load's" \
     [ "$(json placement.0.cpus <"$tmp/native")" != "$(json placement.1.cpus <"$tmp/native")" ]
 
+# What else is made of it.
+check "report writes a page" "$wb" report "$campaign" -O "$tmp/page.html" --store "$store"
+is "the page has no figure that is none" 0 "$(grep -ciE '>[^<]*\bnan\b' "$tmp/page.html")"
+is "the page needs nothing else" 0 "$(grep -cE '<script|https?:|src=|url\(' "$tmp/page.html")"
+old=$(json items.0.id <"$tmp/list")
+folder=$(git --git-dir="$store" ls-tree -r --name-only HEAD | sed -nE "s|^(.*/$old)/summary.json|\1|p")
+{
+    echo '{'
+    for d in summary study plan environment result events; do
+        [ $d = summary ] || echo ,
+        echo "\"$d\":"
+        git --git-dir="$store" show "HEAD:$folder/$d.json"
+    done
+    echo '}'
+} >"$tmp/record.json"
+"$wb" schema record >"$tmp/schema.json"
+is "a real record is of its schema" "ok $tmp/record.json" \
+    "$(tests/support/schema-check "$tmp/schema.json" "$tmp/record.json" 2>&1 | tail -n 1)"
+"$wb" replay "$old" -q --json --store "$store" >"$tmp/out" 2>"$tmp/err"
+rc=$?
+check "replay ends with 0 or 14, here $rc" [ $rc -eq 0 -o $rc -eq 14 ]
+is "replay: the run that was run again" "$old" "$(json replayed <"$tmp/out")"
+is "replay: the same arm" "$(json items.0.arm <"$tmp/list")" "$(json run.factors.form <"$tmp/out")"
+is "replay: the same series" "$(json items.0.series_key <"$tmp/list")" "$(json run.series_key <"$tmp/out")"
+is "replay: time is not the same" time "$(json not_the_same.0.input <"$tmp/out")"
+is "replay: its recipe is the recorded one" "$(json items.0.recipe.digest <"$tmp/list")" \
+    "$(json run.recipe.digest <"$tmp/out")"
+is "replay: nothing is left on the host" "$before" "$(things)"
+is "replay: nor the copy of the recipe" "" "$(ls "$WB_STATE/replay")"
+
 # Refused before anything is started.
 "$wb" run "$study" --profile nosuch --store "$store" >"$tmp/out" 2>"$tmp/err"
 is "an unknown profile is refused" 2 $?

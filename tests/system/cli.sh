@@ -165,6 +165,24 @@ exits "export into a folder that is not there" 21 "$wb" export -O "$tmp/no/where
 "$wb" export >/dev/full 2>"$tmp/err"
 is "export: a full disk is not success" 13 $?
 
+# The store as a whole.
+exits "reindex" 0 "$wb" reindex
+is "reindex: all runs" "20 runs in the index" "$(cat "$tmp/out")"
+exits "import makes a store" 0 "$wb" import "$store" --store "$tmp/other.git"
+is "import: all runs are there" 20 "$("$wb" list --store "$tmp/other.git" --json | json items.n)"
+exits "import of nothing" 13 "$wb" import "$tmp/nowhere.git" --store "$tmp/other.git"
+printf '%s\n' '{"id":"a","test":"t","measured_at":"2026-11-30T10:00:00Z","metrics":{"tps":{"value":5,"unit":"ops/s","better":"higher"}}}' \
+    '{"id":"b"}' >"$tmp/results"
+exits "import of results, one refused" 2 "$wb" import "$tmp/results" --results tool --store "$tmp/other.git"
+has "import of results: says how many" "$tmp/out" "1 results recorded, 0 were here already, 1 refused"
+git init -q --bare "$tmp/remote.git"
+exits "push" 0 "$wb" push "$tmp/remote.git"
+is "push: the remote has the records" 1 "$(git --git-dir="$tmp/remote.git" for-each-ref refs/heads/records | wc -l)"
+exits "push to nowhere" 13 "$wb" push "$tmp/nowhere.git"
+exits "prune tells" 0 "$wb" prune --keep-months 1 --dry-run
+exits "pin" 0 "$wb" annotate 01JX8AB003 pin 'shown to the board'
+exits "report of a campaign without arms in its plan" 2 "$wb" report cmp_A
+
 # doctor: what it says depends on the host; that it says it, does not.
 "$wb" doctor --json >"$tmp/out"
 rc=$?
