@@ -95,7 +95,9 @@ static void add_cut(struct wb_buf *b, const char *text, int most)
 static void add_where(const struct wb_progress_view *v, enum level level, struct wb_buf *b)
 {
     if (v->calibrating) {
-        wb_buf_adds(b, level >= SHORT_ROUND ? "calib." : "calibration");
+        const char *what = v->reference ? "parity reference" : "calibration";
+
+        wb_buf_adds(b, level < SHORT_ROUND ? what : v->reference ? "parity" : "calib.");
         return;
     }
     wb_buf_addf(b, "%s%lld/%lld", level == FULL ? "run " : "", (long long)v->run,
@@ -194,6 +196,7 @@ static struct wb_progress_view view(const struct wb_progress *p)
                                      .round = p->round,
                                      .rounds = p->rounds,
                                      .calibrating = p->calibrating,
+                                     .reference = p->reference,
                                      .arm = p->arm,
                                      .phase = p->phase,
                                      .rate_per_s = -1,

@@ -13,6 +13,7 @@
 struct wb_progress_view {
     int64_t run, runs, round, rounds; /* from 1 */
     bool calibrating, warm_up;        /* calibrating: instead of run and round */
+    bool reference;                   /* of a pass that does not count: for parity */
     const char *arm, *phase;
     double elapsed_s, planned_s; /* of the phase */
     double rate_per_s, p99_ms;

@@ -75,12 +75,13 @@ perl -MJSON::PP -e 'my $d = decode_json(join "", <STDIN>);
     print encode_json([grep { $_->{outcome} eq "inconsistent" } @{$d->{items}}])' \
     <"$tmp/list" >"$tmp/bad"
 check "it is inconsistent" [ "$(json n <"$tmp/bad")" -ge 1 ]
-# Whichever came first in the rounds, it is the container that is stopped, in each round, and the
-# native runs go on.
+# Whichever came first in the rounds, it is the container that is stopped, from its first run on, and
+# the native runs go on. (A campaign without a run that counts ends after its first round.)
 arms() { # OUTCOMES: the arms of the newest campaign that ended so
     perl -MJSON::PP -e 'my $d = decode_json(join "", <STDIN>);
         my $c = $d->{items}[0]{campaign};
-        print join " ", sort map { "$_->{arm};" } grep { $_->{campaign} eq $c && $_->{outcome} =~ /^($ARGV[0])$/ } @{$d->{items}}' \
+        my %arms = map { $_->{arm} => 1 } grep { $_->{campaign} eq $c && $_->{outcome} =~ /^($ARGV[0])$/ } @{$d->{items}};
+        print join " ", sort keys %arms' \
         "$1" <"$tmp/list"
 }
 docker_first=
@@ -94,8 +95,8 @@ for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
 done
 for seed in "$docker_first" "$native_first"; do
     WB_RECIPES=$tmp/recipes campaign --rounds 2 -f "seed=$seed"
-    is "seed $seed: the container is stopped" "docker x1; docker x1;" "$(arms inconsistent)"
-    is "seed $seed: the native runs are not" "native x1; native x1;" "$(arms 'ok|target-missed')"
+    is "seed $seed: the container is stopped" "docker x1" "$(arms inconsistent)"
+    is "seed $seed: the native runs are not" "native x1" "$(arms 'ok|target-missed')"
     reference=$(grep -c '^parity reference  native x1  deploy' "$tmp/err")
     is "seed $seed: the native arm is deployed before a container that comes first" \
         "$([ "$seed" = "$docker_first" ] && echo 1 || echo 0)" "$reference"

@@ -82,6 +82,9 @@ static void test_unknown_figures_are_left_out(void **state)
     v.arm = "native x1";
     v.left_s = 5;
     says(&v, 79, "calibration  native x1  left 5.0 s");
+    v.reference = true;
+    says(&v, 79, "parity reference  native x1  left 5.0 s");
+    v.reference = false;
 }
 
 /* A figure stands whole or not at all; position and time left always stand. */
