@@ -31,7 +31,7 @@ BASE_SRC := $(wildcard server/base/*.c)
 WB_SRC := $(wildcard server/study/*.c server/engine/*.c server/collect/*.c server/record/*.c \
 	server/analysis/*.c server/queue/*.c server/http/*.c server/cli/*.c provisioners/hosts/*.c provisioners/reach/*.c provisioners/forms/*.c runners/tools/*.c) \
 	runners/load/laws.c
-LOAD_SRC := $(filter-out runners/load/main.c,$(wildcard runners/load/*.c runners/load/protocols/*.c))
+LOAD_SRC := $(filter-out runners/load/main.c,$(wildcard runners/load/*.c runners/load/protocols/*.c)) runners/ask/cql.c
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 
@@ -49,7 +49,7 @@ DATA_DIR := $(PREFIX)/share/weighbridge
 
 
 .PHONY: system-programs all help clean install check test unit style format lint demo demo-counts soak bench fuzz sanitize support packages
-all: $B/weighbridge $B/wb-load ## build the programs
+all: $B/weighbridge $B/wb-load $B/wb-ask ## build the programs
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -72,6 +72,9 @@ $B/weighbridge: $B/obj/server/main.o $B/libwb.a $B/libwbbase.a
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) $(LDFLAGS)
 	@ln -sf weighbridge $B/wb
 $B/wb-load: $B/obj/runners/load/main.o $B/libwbload.a $B/libwbbase.a
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS_LOAD) $(LDFLAGS)
+
+$B/wb-ask: $B/obj/runners/ask/main.o $B/obj/runners/ask/cql.o $B/libwbbase.a
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS_LOAD) $(LDFLAGS)
 
 # Unit tests: every tests/unit/ROOM/test_*.c is one program.
@@ -151,7 +154,7 @@ fuzz: $(FUZZ_BIN) ## each fuzz target for FUZZ_SECONDS (60)
 
 install: all ## into DESTDIR and PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(DATA_DIR)
-	install -m 755 $B/weighbridge $B/wb-load $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $B/weighbridge $B/wb-load $B/wb-ask $(DESTDIR)$(PREFIX)/bin
 	ln -sf weighbridge $(DESTDIR)$(PREFIX)/bin/wb
 	cp -R recipes web $(DESTDIR)$(DATA_DIR)/
 	rm -rf $B/man && $B/weighbridge man --dir $B/man
@@ -166,10 +169,10 @@ format: ## clang-format in place
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove build products (not the download cache)
-	rm -rf build/obj build/unit build/support build/system build/fuzz build/man build/*.a build/weighbridge build/wb build/wb-load \
+	rm -rf build/obj build/unit build/support build/system build/fuzz build/man build/*.a build/weighbridge build/wb build/wb-load build/wb-ask \
 	    build/address-undefined build/thread
 
--include $B/obj/server/main.d $B/obj/runners/load/main.d $(BASE_OBJ:.o=.d) $(WB_OBJ:.o=.d) $(LOAD_OBJ:.o=.d) $(UNIT_SRC:%.c=$B/obj/%.d) $(SUPPORT_SRC:%.c=$B/obj/%.d) $(SYSTEM_SRC:%.c=$B/obj/%.d)
+-include $B/obj/server/main.d $B/obj/runners/load/main.d $B/obj/runners/ask/main.d $(BASE_OBJ:.o=.d) $(WB_OBJ:.o=.d) $(LOAD_OBJ:.o=.d) $(UNIT_SRC:%.c=$B/obj/%.d) $(SUPPORT_SRC:%.c=$B/obj/%.d) $(SYSTEM_SRC:%.c=$B/obj/%.d)
 .SECONDARY:
 V ?= 0
 Q := $(if $(filter 1,$V),,@)

@@ -61,7 +61,14 @@ static void add_step_env(const struct job *j, const char *cache, const char *pre
         wb_buf_addf(&packages, "%s%s", i ? " " : "", j->v->packages.v[i]);
     wb_strv_addf(env, "WB_RECIPE_DIR=%s", j->r->dir);
     wb_strv_addf(env, "WB_VERSION=%s", j->v->version);
+    wb_strv_addf(env, "WB_SOURCE=%s", j->v->source);
     wb_strv_addf(env, "WB_PACKAGES=%s", wb_buf_str(&packages));
+    if (j->v->lock)
+        wb_strv_addf(env, "WB_LOCK=%s/%s", j->r->dir, j->v->lock);
+    if (j->v->url)
+        wb_strv_addf(env, "WB_URL=%s", j->v->url);
+    if (j->v->sha512)
+        wb_strv_addf(env, "WB_SHA512=%s", j->v->sha512);
     wb_strv_addf(env, "WB_CACHE=%s", cache);
     if (prefix)
         wb_strv_addf(env, "WB_PREFIX=%s", prefix);

@@ -23,13 +23,37 @@
 #define DEATH_PAUSE_NS (20 * WB_MS)
 #define DEATH_LIMIT_NS (15 * WB_SEC)
 
-static void setting_env(const struct wb_setting *s, struct wb_strv *env)
+/* A name as variables have it; caller frees. */
+static char *variable(const char *text)
 {
-    WB_AUTO_FREE char *name = wb_strdup(s->name);
+    char *name = wb_strdup(text);
 
     for (char *c = name; *c; c++)
         *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+    return name;
+}
+
+static void setting_env(const struct wb_setting *s, struct wb_strv *env)
+{
+    WB_AUTO_FREE char *name = variable(s->name);
+
     wb_strv_addf(env, "WB_SETTING_%s=%s", name, s->value);
+}
+
+static void port_env(const struct wb_recipe_port *p, int port, struct wb_strv *env)
+{
+    WB_AUTO_FREE char *name = variable(p->name);
+
+    wb_strv_addf(env, "WB_PORT_%s=%d", name, port);
+}
+
+/* The program that asks a database by CQL lies beside the load generator. */
+static void ask_env(const char *load_program, struct wb_strv *env)
+{
+    const char *slash = strrchr(load_program, '/');
+
+    wb_strv_addf(env, "WB_ASK=%.*swb-ask", slash ? (int)(slash + 1 - load_program) : 0,
+                 load_program);
 }
 
 /* All instances as clients reach them, in their order: "127.0.0.1:16379 127.0.0.1:16380". Empty
@@ -66,7 +90,13 @@ void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struc
     wb_strv_addf(env, "WB_PORT=%d", in->port);
     /* Where the program itself listens: behind a network of its own, on all of its addresses. */
     wb_strv_addf(env, "WB_IN_HOST=%s",
-                 r->arm->setup->network == WB_NETWORK_HOST ? LOOPBACK : ANY_ADDRESS);
+                 r->arm->setup->network != WB_NETWORK_HOST ? ANY_ADDRESS
+                 : in->host[0]                             ? in->host
+                                                           : LOOPBACK);
+    wb_strv_addf(env, "WB_NETWORK=%s", wb_network_names[r->arm->setup->network]);
+    for (size_t i = 0; i < s->recipe->nports; i++)
+        port_env(&s->recipe->ports[i], in->ports[i], env);
+    ask_env(r->e->spec->load_program, env);
     wb_strv_addf(env, "WB_INSTANCE=%d", in->index);
     wb_strv_addf(env, "WB_INSTANCES=%d", r->ninstances);
     wb_strv_addf(env, "WB_TOPOLOGY=%s", r->arm->setup->topology);
@@ -100,7 +130,9 @@ static int step(struct wb_run *r, const struct wb_instance *in, enum wb_step whi
     return rc;
 }
 
-static int choose_port(struct wb_run *r, struct wb_instance *in, int from)
+/* The first port from `from` on that nothing listens on, at any address of the host. */
+static int free_port(struct wb_run *r, const struct wb_instance *in, const char *what, int from,
+                     int *out)
 {
     struct wb_err err = WB_ERR_INIT;
 
@@ -110,13 +142,45 @@ static int choose_port(struct wb_run *r, struct wb_instance *in, int from)
         if (wb_port_listening(port, &taken, &err) < 0)
             return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
         if (!taken) {
-            in->port = port;
+            *out = port;
             return 0;
         }
     }
     return wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
-                        "no free port for instance %d between %d and %d: something listens on all",
-                        in->index, from, from + PORT_TRIES - 1);
+                        "no free %sport for instance %d between %d and %d: something listens on "
+                        "all",
+                        what, in->index, from, from + PORT_TRIES - 1);
+}
+
+static int away_from(int port)
+{
+    return port + PORT_OFFSET < 65000 ? port + PORT_OFFSET : port;
+}
+
+/* What instance `in` of the run has for itself: its address, its client port and the others. */
+static int choose_ports(struct wb_run *r, struct wb_instance *in)
+{
+    const struct wb_recipe *recipe = r->e->study->recipe;
+    const struct wb_instance *last = in->index > 0 ? in - 1 : NULL;
+    bool own = recipe->own_addresses && r->arm->setup->network == WB_NETWORK_HOST;
+
+    if (own) {
+        WB_AUTO_FREE char *host = wb_strf("127.0.0.%d", in->index + 1);
+
+        memcpy(in->host, host, strlen(host) + 1);
+    }
+    if (own && last)
+        in->port = last->port;
+    else if (free_port(r, in, "", last ? last->port + 1 : away_from(recipe->port), &in->port) < 0)
+        return -WB_IO;
+    for (size_t i = 0; i < recipe->nports; i++) {
+        WB_AUTO_FREE char *what = wb_strf("%s ", recipe->ports[i].name);
+
+        if (free_port(r, in, what, last ? last->ports[i] + 1 : away_from(recipe->ports[i].dflt),
+                      &in->ports[i]) < 0)
+            return -WB_IO;
+    }
+    return 0;
 }
 
 static int make_folders(struct wb_run *r, struct wb_instance *in)
@@ -246,10 +310,13 @@ static int start(struct wb_run *r, struct wb_instance *in)
 }
 
 /* Before it was ready it ended, and its port has a listener all the same: somebody else's. */
-static bool port_was_taken(const struct wb_instance *in)
+static bool port_was_taken(const struct wb_run *r, const struct wb_instance *in)
 {
     bool taken = false;
 
+    for (int i = 0; i < r->ninstances; i++) /* with addresses of their own they share it */
+        if (&r->instances[i] != in && r->instances[i].port == in->port)
+            return false;
     return in->start_ticks == 0 && wb_port_listening(in->port, &taken, NULL) == 0 && taken;
 }
 
@@ -267,7 +334,7 @@ static int died(struct wb_run *r, struct wb_instance *in)
         log.data[--log.len] = '\0';
     last = strrchr(wb_buf_str(&log), '\n');
     last = last ? last + 1 : wb_buf_str(&log);
-    if (port_was_taken(in)) {
+    if (port_was_taken(r, in)) {
         in->port_foreign = true;
         rc = wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
                           "instance %d ended because port %d was taken by another program%s%s",
@@ -458,18 +525,17 @@ void wb_run_tell_instances(struct wb_run *r)
 
 int wb_run_deploy(struct wb_run *r)
 {
-    const struct wb_recipe *recipe = r->e->study->recipe;
-    int next = recipe->port + PORT_OFFSET < 65000 ? recipe->port + PORT_OFFSET : recipe->port;
-
     wb_run_phase(r, "deploy", 1);
+    for (int i = 0; i < r->ninstances; i++) {
+        r->instances[i].index = i;
+        if (make_folders(r, &r->instances[i]) < 0 || choose_ports(r, &r->instances[i]) < 0)
+            return -WB_IO;
+    }
     for (int i = 0; i < r->ninstances; i++) {
         struct wb_instance *in = &r->instances[i];
 
-        in->index = i;
-        if (make_folders(r, in) < 0 || choose_port(r, in, next) < 0 || save_undo(r, in) < 0 ||
-            configure(r, in) < 0 || start(r, in) < 0)
+        if (save_undo(r, in) < 0 || configure(r, in) < 0 || start(r, in) < 0)
             return -WB_IO;
-        next = in->port + 1;
     }
     wb_run_phase(r, "ready", 0);
     for (int i = 0; i < r->ninstances; i++)

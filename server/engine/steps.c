@@ -27,16 +27,22 @@ static void add_default(struct wb_strv *all, char *const *env, const char *name,
 
 static void build_env(enum wb_step step, char *const *env, struct wb_strv *all)
 {
-    static const char *const proxies[] = {"http_proxy", "https_proxy", "ftp_proxy", "no_proxy",
-                                          "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "NO_PROXY"};
+    /* How this machine gets to the network, and where it is to look instead. */
+    static const char *const of_fetch[] = {
+        "http_proxy",    "https_proxy",         "ftp_proxy",          "no_proxy",
+        "HTTP_PROXY",    "HTTPS_PROXY",         "all_proxy",          "NO_PROXY",
+        "SSL_CERT_FILE", "WB_ARTIFACTS_MIRROR", "WB_ARTIFACTS_FOLDER"};
 
     for (char *const *e = env; e && *e; e++)
         wb_strv_add(all, *e);
     add_default(all, env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     add_default(all, env, "LANG", "C.UTF-8");
+    /* Clients of package repositories have their settings and their own cache there. */
+    if (step == WB_STEP_FETCH)
+        add_default(all, env, "HOME", getenv("HOME"));
     add_default(all, env, "HOME", "/");
-    for (size_t i = 0; step == WB_STEP_FETCH && i < WB_LEN(proxies); i++)
-        add_default(all, env, proxies[i], getenv(proxies[i]));
+    for (size_t i = 0; step == WB_STEP_FETCH && i < WB_LEN(of_fetch); i++)
+        add_default(all, env, of_fetch[i], getenv(of_fetch[i]));
 }
 
 /* The last line of stderr that is not blank; "" when there is none. Cuts the text. */

@@ -131,6 +131,13 @@ static void quarantine(struct wb_run *r)
         complain(r, "quarantine", &err);
 }
 
+static void add_ports(const struct wb_run *r, const struct wb_instance *in, struct wb_strv *ports)
+{
+    wb_strv_addf(ports, "port %d", in->port);
+    for (size_t i = 0; i < r->e->study->recipe->nports; i++)
+        wb_strv_addf(ports, "port %d", in->ports[i]);
+}
+
 /* Looks at the kernel and the container engine until nothing new is there, for a bounded time. */
 static wb_json *look(struct wb_run *r, struct wb_err *err)
 {
@@ -140,7 +147,7 @@ static wb_json *look(struct wb_run *r, struct wb_err *err)
 
     for (int i = 0; i < r->ninstances; i++)
         if (!r->instances[i].port_foreign)
-            wb_strv_addf(&ports, "port %d", r->instances[i].port);
+            add_ports(r, &r->instances[i], &ports);
     for (;;) {
         WB_AUTO_JSON wb_json *after = NULL;
 

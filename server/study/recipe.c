@@ -8,8 +8,7 @@
 #include "server/base/fields.h"
 #include "server/base/file.h"
 #include "server/study/recipe_files.h"
-
-#define LIST_MAX 200
+#include "server/study/recipe_parts.h"
 
 static const struct {
     const char *name;
@@ -36,8 +35,13 @@ int64_t wb_step_default_limit_ns(enum wb_step s)
 struct raw {
     char *name, *revision, *summary, *protocol;
     int64_t port, memory_min;
-    const struct wb_node *versions, *parameters, *start, *topologies, *steps, *metrics, *allowed;
+    int addresses, measure;
+    const struct wb_node *versions, *parameters, *start, *topologies, *steps, *metrics, *allowed,
+        *ports;
 };
+
+static const char *const address_words[] = {"shared", "own", NULL};
+static const char *const measure_words[] = {"end", "phases", NULL};
 
 static const struct wb_field top_fields[] = {
     {"name", WB_F_NAME, true, offsetof(struct raw, name), 0, 0, NULL, "the name of the folder"},
@@ -50,7 +54,13 @@ static const struct wb_field top_fields[] = {
     {"memory_min", WB_F_BYTES, true, offsetof(struct raw, memory_min), 1, 1LL << 50, NULL,
      "smallest memory share an instance runs in, such as 64MiB"},
     {"versions", WB_F_NODE, true, offsetof(struct raw, versions), 0, 0, NULL,
-     "a list of {version, source, packages}"},
+     "a list of {version, source, packages, lock, url, sha512}"},
+    {"ports", WB_F_NODE, false, offsetof(struct raw, ports), 0, 0, NULL,
+     "a list of {name, default}: what it listens on beside its client port"},
+    {"addresses", WB_F_WORD, false, offsetof(struct raw, addresses), 0, 0, address_words,
+     "instances on the host's network share its loopback address or have one each (own)"},
+    {"measure", WB_F_WORD, false, offsetof(struct raw, measure), 0, 0, measure_words,
+     "step measure is asked at the end of a run, or also around each measured phase (phases)"},
     {"parameters", WB_F_NODE, false, offsetof(struct raw, parameters), 0, 0, NULL,
      "a list of {name, type, default, help}"},
     {"start", WB_F_NODE, true, offsetof(struct raw, start), 0, 0, NULL, "{argv, env}"},
@@ -64,14 +74,14 @@ static const struct wb_field top_fields[] = {
      "what may differ between forms"},
 };
 
-/* n as a non-empty list of texts into out. */
-static void read_texts(const struct wb_node *n, const char *what, struct wb_strv *out,
-                       struct wb_problems *p)
+void wb_recipe_texts(const struct wb_node *n, const char *what, struct wb_strv *out,
+                     struct wb_problems *p)
 {
     if (!n)
         return;
-    if (n->kind != WB_NODE_LIST || n->n == 0 || n->n > LIST_MAX) {
-        wb_problem(p, n, "wrong-type", "%s must be a list of 1 to %d texts", what, LIST_MAX);
+    if (n->kind != WB_NODE_LIST || n->n == 0 || n->n > WB_RECIPE_LIST_MAX) {
+        wb_problem(p, n, "wrong-type", "%s must be a list of 1 to %d texts", what,
+                   WB_RECIPE_LIST_MAX);
         return;
     }
     for (size_t i = 0; i < n->n; i++) {
@@ -85,7 +95,7 @@ static void read_texts(const struct wb_node *n, const char *what, struct wb_strv
 /* A name that is none would allow nothing, in silence. */
 static void read_allowed(const struct wb_node *n, struct wb_strv *out, struct wb_problems *p)
 {
-    read_texts(n, "allowed_differences", out, p);
+    wb_recipe_texts(n, "allowed_differences", out, p);
     for (size_t i = 0; n && n->kind == WB_NODE_LIST && i < n->n; i++) {
         const char *text = n->items[i]->text;
         WB_AUTO_FREE char *guess = text ? wb_did_you_mean(text, wb_parity_names) : NULL;
@@ -99,62 +109,15 @@ static void read_allowed(const struct wb_node *n, struct wb_strv *out, struct wb
     }
 }
 
-/* The items of a list that must be one; NULL with a problem otherwise. */
-static const struct wb_node *need_list(const struct wb_node *n, const char *what,
-                                       struct wb_problems *p)
+const struct wb_node *wb_recipe_list(const struct wb_node *n, const char *what,
+                                     struct wb_problems *p)
 {
-    if (n && n->kind == WB_NODE_LIST && n->n > 0 && n->n <= LIST_MAX)
+    if (n && n->kind == WB_NODE_LIST && n->n > 0 && n->n <= WB_RECIPE_LIST_MAX)
         return n;
     if (n)
-        wb_problem(p, n, "wrong-type", "%s must be a list of 1 to %d maps", what, LIST_MAX);
+        wb_problem(p, n, "wrong-type", "%s must be a list of 1 to %d maps", what,
+                   WB_RECIPE_LIST_MAX);
     return NULL;
-}
-
-struct raw_version {
-    struct wb_recipe_version v;
-    const struct wb_node *packages;
-    int source;
-};
-
-static const char *const sources[] = {"distribution", NULL};
-
-static const struct wb_field version_fields[] = {
-    {"version", WB_F_TEXT, true, offsetof(struct raw_version, v.version), 0, 0, NULL,
-     "the exact version text"},
-    {"source", WB_F_WORD, true, offsetof(struct raw_version, source), 0, 0, sources,
-     "where its artifacts come from: distribution"},
-    {"packages", WB_F_NODE, true, offsetof(struct raw_version, packages), 0, 0, NULL,
-     "names of packages, the one with this version first"},
-    {"digest", WB_F_TEXT, false, offsetof(struct raw_version, v.digest), 0, 0, NULL,
-     "pin of the fetched artifacts, 64 hex digits"},
-};
-
-static void read_versions(struct wb_recipe *r, const struct wb_node *list, struct wb_problems *p)
-{
-    list = need_list(list, "versions", p);
-    if (!list)
-        return;
-    r->versions = wb_calloc(list->n, sizeof *r->versions);
-    for (size_t i = 0; i < list->n; i++) {
-        const struct wb_node *n = list->items[i];
-        struct raw_version raw = {0};
-
-        (void)wb_fields_read(n, "version", version_fields, WB_LEN(version_fields), &raw, p);
-        read_texts(raw.packages, "packages", &raw.v.packages, p);
-        for (size_t k = 0; k < raw.v.packages.n; k++) {
-            if (!wb_safe_name(raw.v.packages.v[k]) && !strchr(raw.v.packages.v[k], '+'))
-                wb_problem(p, raw.packages, "bad-name", "'%.100s' is no package name",
-                           raw.v.packages.v[k]);
-        }
-        if (raw.v.digest &&
-            (strlen(raw.v.digest) != 64 || strspn(raw.v.digest, "0123456789abcdef") != 64))
-            wb_problem(p, wb_node_get(n, "digest"), "bad-value",
-                       "digest must be 64 lower-case hex digits of SHA-256");
-        if (raw.v.version && wb_recipe_find_version(r, raw.v.version))
-            wb_problem(p, n, "duplicate", "version '%.100s' is there twice", raw.v.version);
-        raw.v.source = wb_strdup(sources[raw.source]);
-        r->versions[r->nversions++] = raw.v;
-    }
 }
 
 struct raw_param {
@@ -208,7 +171,7 @@ static void read_param(struct wb_recipe *r, const struct wb_node *n, struct wb_p
                                .min = raw.type == WB_PARAM_BYTES ? 0 : INT64_MIN,
                                .max = INT64_MAX,
                                .help = raw.help};
-    read_texts(raw.words, "words", &param->words, p);
+    wb_recipe_texts(raw.words, "words", &param->words, p);
     read_bound(n, "min", raw.min, param, &param->min, p);
     read_bound(n, "max", raw.max, param, &param->max, p);
     if ((param->type == WB_PARAM_WORD) != (param->words.n > 0) && !bad)
@@ -227,7 +190,7 @@ static void read_param(struct wb_recipe *r, const struct wb_node *n, struct wb_p
 
 static void read_params(struct wb_recipe *r, const struct wb_node *list, struct wb_problems *p)
 {
-    list = need_list(list, "parameters", p);
+    list = wb_recipe_list(list, "parameters", p);
     if (!list)
         return;
     r->params = wb_calloc(list->n, sizeof *r->params);
@@ -249,7 +212,7 @@ static const struct wb_field metric_fields[] = {
 
 static void read_metrics(struct wb_recipe *r, const struct wb_node *list, struct wb_problems *p)
 {
-    list = need_list(list, "metrics", p);
+    list = wb_recipe_list(list, "metrics", p);
     if (!list)
         return;
     r->metrics = wb_calloc(list->n, sizeof *r->metrics);
@@ -308,8 +271,8 @@ static void read_start(struct wb_recipe *r, const struct wb_node *n, struct wb_p
     if (!n)
         return;
     (void)wb_fields_read(n, "start", start_fields, WB_LEN(start_fields), &raw, p);
-    read_texts(raw.argv, "argv", &r->start, p);
-    read_texts(raw.env, "env", &r->start_env, p);
+    wb_recipe_texts(raw.argv, "argv", &r->start, p);
+    wb_recipe_texts(raw.env, "env", &r->start_env, p);
     check_placeholders(raw.argv, &r->start, p);
     check_placeholders(raw.env, &r->start_env, p);
     if (r->start.n > 0 && strncmp(r->start.v[0], "{prefix}/", 9) != 0)
@@ -374,14 +337,18 @@ static void read_tree(struct wb_recipe *r, const struct wb_node *tree, struct wb
     r->protocol = raw.protocol;
     r->port = (int)raw.port;
     r->memory_min = raw.memory_min;
-    read_versions(r, raw.versions, p);
+    wb_recipe_versions_read(r, raw.versions, p);
+    wb_recipe_ports_read(r, raw.ports, p);
+    r->own_addresses = raw.addresses == 1;
+    r->measure_phases = raw.measure == 1;
     read_params(r, raw.parameters, p);
     read_start(r, raw.start, p);
-    read_texts(raw.topologies, "topologies", &r->topologies, p);
+    wb_recipe_texts(raw.topologies, "topologies", &r->topologies, p);
     read_limits(r, raw.steps, p);
     read_metrics(r, raw.metrics, p);
     read_allowed(raw.allowed, &r->allowed_differences, p);
     wb_recipe_files_read(r, tree, p);
+    wb_recipe_locks_check(r, raw.versions, p);
     check_whole(r, tree, p);
 }
 
@@ -456,6 +423,9 @@ void wb_recipe_free(struct wb_recipe *r)
         free(r->versions[i].version);
         free(r->versions[i].source);
         free(r->versions[i].digest);
+        free(r->versions[i].lock);
+        free(r->versions[i].url);
+        free(r->versions[i].sha512);
         wb_strv_release(&r->versions[i].packages);
     }
     for (size_t i = 0; i < r->nparams; i++) {
@@ -468,6 +438,9 @@ void wb_recipe_free(struct wb_recipe *r)
         free(r->metrics[i].name);
         free(r->metrics[i].unit);
     }
+    for (size_t i = 0; i < r->nports; i++)
+        free(r->ports[i].name);
+    free(r->ports);
     free(r->versions);
     free(r->params);
     free(r->metrics);

@@ -42,11 +42,22 @@ struct wb_param {
 
 struct wb_recipe_version {
     char *version;           /* exact text: "7.0.15" */
-    char *source;            /* where from: "distribution" */
+    char *source;            /* where from: "distribution", "maven" or "release" */
     struct wb_strv packages; /* packages whose files make the prefix, with their own versions pinned
                                 at fetch */
     char *digest; /* optional pin: sha256 over the fetched artifacts' digests; NULL if recorded at
                      fetch only */
+    char *lock;   /* maven: file of the recipe's folder below versions/ with a line "SHA-256
+                     group:artifact:version[:classifier]" for each jar; else NULL */
+    char *url;    /* release: where the archive is; else NULL */
+    char *sha512; /* release: 128 hex digits; else NULL */
+};
+
+/* A port beside the client's. Each instance has one of its own, planned by the engine. */
+#define WB_RECIPE_PORTS_MAX 8
+struct wb_recipe_port {
+    char *name; /* "storage"; steps find it in WB_PORT_STORAGE */
+    int dflt;
 };
 
 /* What the measure step gives. */
@@ -67,6 +78,11 @@ struct wb_recipe {
     char *name, *revision, *summary;
     char *protocol; /* of wb-load: "resp" */
     int port;       /* default client port */
+    struct wb_recipe_port *ports;
+    size_t nports;
+    bool own_addresses;  /* on the host's network instance i has the address 127.0.0.(i+1), and all
+                            have the same client port */
+    bool measure_phases; /* step measure is also asked before and after each measured phase */
     struct wb_recipe_version *versions;
     size_t nversions;
     struct wb_param *params;

@@ -120,6 +120,8 @@ void wb_recipe_files_read(struct wb_recipe *r, const struct wb_node *tree, struc
         if (strncmp(rel, "steps/", 6) == 0)
             check_step(r, rel + 6, st.st_mode, p);
         add_line(all, rel, st.st_mode, hex);
+        if (strncmp(rel, "versions/", 9) == 0)
+            continue;
         if (strcmp(rel, "recipe.yaml") == 0)
             tree_digest(tree, hex);
         add_line(series, rel, st.st_mode, hex);

@@ -7,8 +7,8 @@
 #include "server/study/recipe.h"
 
 /* Fills files, has_step and digest of r (whose dir is set), and series_digest, for which the tree
- * stands in for recipe.yaml without its versions. Links, special files, unknown steps and steps
- * that cannot be executed are problems. */
+ * stands in for recipe.yaml without its versions and which leaves out the folder versions/. Links,
+ * special files, unknown steps and steps that cannot be executed are problems. */
 void wb_recipe_files_read(struct wb_recipe *r, const struct wb_node *tree, struct wb_problems *p);
 
 #endif

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# Sourced by the steps: logging, JSON text, redis-cli of the prefix, the apt version rules.
+# Sourced by the steps: logging, JSON text, redis-cli of the prefix.
 # Everything a step is told comes in WB_* variables; stdout belongs to its one JSON object.
 
 say() {
@@ -26,13 +26,6 @@ need() {
 # json_text TEXT: as a JSON string with its quotes. Control characters become blanks.
 json_text() {
     printf '"%s"' "$(printf '%s' "$1" | tr '\000-\037\177' ' ' | sed 's/\\/\\\\/g; s/"/\\"/g')"
-}
-
-# The upstream part of a Debian version: without epoch (up to the first colon) and without the
-# revision (from the last hyphen).
-upstream_version() {
-    upstream=${1#*:}
-    printf '%s' "${upstream%-*}"
 }
 
 # cli SECONDS ARGS...: redis-cli of the prefix with the prefix's libraries, on the instance's port.

@@ -1,0 +1,58 @@
+# shellcheck shell=sh
+# Sourced by the steps: logging, JSON text, CQL, the Java of the prefix.
+# Everything a step is told comes in WB_* variables; stdout belongs to its one JSON object.
+
+say() {
+    printf '%s\n' "$*" >&2
+}
+
+# die CODE TEXT...: 1 failed, 69 an artifact is not to be had.
+die() {
+    code=$1
+    shift
+    say "$*"
+    exit "$code"
+}
+
+# need NAME...: every named variable is set and not empty.
+need() {
+    for need_name in "$@"; do
+        eval "need_value=\${$need_name:-}"
+        # shellcheck disable=SC2154 # set by the eval above
+        [ -n "$need_value" ] || die 1 "$need_name is not set"
+    done
+}
+
+# json_text TEXT: as a JSON string with its quotes. Control characters become blanks.
+json_text() {
+    printf '"%s"' "$(printf '%s' "$1" | tr '\000-\037\177' ' ' | sed 's/\\/\\\\/g; s/"/\\"/g')"
+}
+
+# cql SECONDS HOST PORT QUERY...: rows of all queries, "<number of the query>\t<column>\t..." a
+# line each.
+cql() {
+    cql_limit=$1
+    shift
+    "$WB_ASK" --limit "${cql_limit}s" "$@"
+}
+
+# JVM options that Cassandra 5.0 needs on Java 17: it reaches into modules that are closed to
+# programs by default.
+java_module_options() {
+    for module in java.base/jdk.internal.misc java.management.rmi/com.sun.jmx.remote.internal.rmi \
+        java.rmi/sun.rmi.registry java.rmi/sun.rmi.server java.sql/java.sql \
+        java.base/java.lang.ref jdk.unsupported/sun.misc \
+        jdk.compiler/com.sun.tools.javac.file jdk.attach/sun.tools.attach; do
+        printf '%s\n' "--add-exports=$module=ALL-UNNAMED"
+    done
+    for module in java.base/java.lang.module java.base/jdk.internal.loader \
+        java.base/jdk.internal.ref java.base/jdk.internal.reflect java.base/jdk.internal.math \
+        java.base/jdk.internal.module java.base/jdk.internal.util.jar \
+        jdk.management/com.sun.management.internal java.base/sun.nio.ch java.base/java.io \
+        java.base/java.lang.reflect jdk.compiler/com.sun.tools.javac java.base/java.lang \
+        java.base/java.util java.base/java.util.concurrent \
+        java.base/java.util.concurrent.atomic java.base/java.math java.base/java.net \
+        java.base/java.nio java.rmi/sun.rmi.transport.tcp; do
+        printf '%s\n' "--add-opens=$module=ALL-UNNAMED"
+    done
+}

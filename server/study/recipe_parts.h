@@ -1,0 +1,26 @@
+/*
+ * Inside of the recipe reader: what its files share. Not for other parts.
+ */
+#ifndef WB_STUDY_RECIPE_PARTS_H
+#define WB_STUDY_RECIPE_PARTS_H
+
+#include "server/study/recipe.h"
+
+#define WB_RECIPE_LIST_MAX 200
+
+/* n (NULL: nothing is done) as a list of 1 to WB_RECIPE_LIST_MAX texts into out. */
+void wb_recipe_texts(const struct wb_node *n, const char *what, struct wb_strv *out,
+                     struct wb_problems *p);
+/* n when it is a list of 1 to WB_RECIPE_LIST_MAX items; NULL with a problem otherwise. */
+const struct wb_node *wb_recipe_list(const struct wb_node *n, const char *what,
+                                     struct wb_problems *p);
+
+/* recipe_versions.c: fills versions and ports of r. */
+void wb_recipe_versions_read(struct wb_recipe *r, const struct wb_node *list,
+                             struct wb_problems *p);
+void wb_recipe_ports_read(struct wb_recipe *r, const struct wb_node *list, struct wb_problems *p);
+/* Every lock file that a version names is one of r->files and has the right form. */
+void wb_recipe_locks_check(const struct wb_recipe *r, const struct wb_node *list,
+                           struct wb_problems *p);
+
+#endif
