@@ -145,15 +145,33 @@ static void test_broken(void **state)
          "port: '70000' is out of range, allowed is 1 to 65535"},
         {"memory_min: 64MiB", "memory: 64MiB", 6, "/memory",
          "recipe has no key 'memory' (did you mean 'memory_min'?); allowed: name, revision, "
-         "summary, protocol, port, memory_min, versions, parameters, start, topologies, steps, "
+         "summary, protocol, port, memory_min, versions, ports, addresses, measure, parameters, "
+         "start, topologies, steps, "
          "metrics or allowed_differences"},
         {"[single]", "single", 7, "/topologies", "topologies must be a list of 1 to 200 texts"},
         {"source: distribution", "source: web", 9, "/versions/0/source",
-         "source cannot be 'web'; allowed: distribution"},
+         "source cannot be 'web'; allowed: distribution, maven or release"},
         {"packages: [toy]", "packages: [../toy]", 9, "/versions/0/packages",
          "'../toy' is no package name"},
         {"packages: [toy]", "packages: [toy], digest: abc", 9, "/versions/0/digest",
          "digest must be 64 lower-case hex digits of SHA-256"},
+        {", packages: [toy]", "", 9, "/versions/0/packages",
+         "source distribution needs packages: names of packages"},
+        {"packages: [toy]", "packages: [toy], lock: versions/a", 9, "/versions/0/lock",
+         "lock belongs to source maven, not to distribution"},
+        {"source: distribution, packages: [toy]", "source: maven, lock: ../a", 9,
+         "/versions/0/lock", "lock must be a plain file name below versions/, not '../a'"},
+        {"source: distribution, packages: [toy]", "source: maven, lock: versions/none", 9,
+         "/versions/0/lock", NULL},
+        {"source: distribution, packages: [toy]", "source: release, url: \"ftp://x/y\", sha512: ab",
+         9, "/versions/0/url", "url must start with https://, http:// or file:///"},
+        {"source: distribution, packages: [toy]",
+         "source: release, url: \"https://x/y\", sha512: ab", 9, "/versions/0/sha512",
+         "sha512 must be 128 lower-case hex digits"},
+        {"port: 6379\n", "port: 6379\nports: [{name: a, default: 1}, {name: a, default: 2}]\n", 6,
+         "/ports/1", "port 'a' is there twice"},
+        {"port: 6379\n", "port: 6379\naddresses: many\n", 6, "/addresses",
+         "addresses cannot be 'many'; allowed: shared or own"},
         {"{prefix}/toyd", "/usr/bin/toyd", 10, "/start/argv/0",
          "the program must be below {prefix}/, not '/usr/bin/toyd'"},
         {"{prefix}/toyd", "{prefix}/toyd{x}", 10, "/start/argv",
@@ -187,13 +205,14 @@ static void test_broken(void **state)
         assert_null(wb_recipe_read(f.dir, &p));
         for (size_t k = 0; k < p.n; k++) {
             found = found ||
-                    (strcmp(p.v[k].message, rows[i].message) == 0 &&
+                    ((!rows[i].message || strcmp(p.v[k].message, rows[i].message) == 0) &&
                      strcmp(p.v[k].pointer, rows[i].pointer) == 0 && p.v[k].line == rows[i].line);
             assert_non_null(strstr(p.v[k].file, "/toy/recipe.yaml"));
         }
         if (!found)
             fail_msg("wanted %d %s: %s; got %d %s: %s", rows[i].line, rows[i].pointer,
-                     rows[i].message, p.v[0].line, p.v[0].pointer, p.v[0].message);
+                     rows[i].message ? rows[i].message : "any", p.v[0].line, p.v[0].pointer,
+                     p.v[0].message);
         assert_string_equal(p.file, "outer");
         wb_problems_release(&p);
         wb_buf_release(&text);
@@ -339,6 +358,102 @@ static void expect_one(const struct folder *f, const char *code, const char *mes
     wb_problems_release(&p);
 }
 
+/* A lock is read before anything is fetched: its lines become paths. */
+static void test_lock(void **state)
+{
+    static const char sha[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static const struct {
+        const char *line; /* %s: a digest */
+        bool good;
+    } rows[] = {
+        {"%s  org.a:b-c:1.0\n", true},
+        {"%s  org.a:b_c:1.0:linux-x86_64\n", true},
+        {"%s  org.a:b:1.0", true}, /* the last line may lack its end */
+        {"", false},
+        {"\n", false},
+        {"%s org.a:b:1.0\n", false},
+        {"%s  org.a:b\n", false},
+        {"%s  org.a:b:1.0:c:d\n", false},
+        {"%s  org.a::1.0\n", false},
+        {"%s  org.a:b:\n", false},
+        {"%s  :b:1.0\n", false},
+        {"%s  org.a:../../etc:1.0\n", false},
+        {"%s  org.a:..:1.0\n", false},
+        {"%s  org/a:b:1.0\n", false},
+        {"%s  org.a:b:1.0 x\n", false},
+        {"x%s  org.a:b:1.0\n", false},
+    };
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        struct wb_problems p = {0};
+        struct folder f;
+        struct wb_recipe *r;
+
+        make(&f);
+        WB_AUTO_FREE char *versions = wb_strf("%s/versions", f.dir);
+        struct wb_buf text = WB_BUF_INIT(8192), lock = WB_BUF_INIT(8192);
+        const char *at = strstr(good, "source: distribution, packages: [toy]");
+        const char *sign = strstr(rows[i].line, "%s");
+
+        assert_int_equal(wb_mkdir_all(versions, 0755, NULL), 0);
+        wb_buf_add(&text, good, (size_t)(at - good));
+        wb_buf_adds(&text, "source: maven, lock: versions/1.lock");
+        wb_buf_adds(&text, at + strlen("source: distribution, packages: [toy]"));
+        if (sign)
+            wb_buf_addf(&lock, "%.*s%s%s", (int)(sign - rows[i].line), rows[i].line, sha, sign + 2);
+        else
+            wb_buf_adds(&lock, rows[i].line);
+        put(&f, "recipe.yaml", wb_buf_str(&text), 0644);
+        put(&f, "versions/1.lock", wb_buf_str(&lock), 0644);
+        r = wb_recipe_read(f.dir, &p);
+        if ((r != NULL) != rows[i].good)
+            fail_msg("row %zu: %s", i, p.n ? p.v[0].message : "was taken");
+        wb_recipe_free(r);
+        wb_problems_release(&p);
+        wb_buf_release(&text);
+        wb_buf_release(&lock);
+        drop(&f);
+    }
+}
+
+/* The bits of a version are no part of what makes series comparable. */
+static void test_lock_series(void **state)
+{
+    struct folder f;
+    struct wb_recipe *a, *b;
+
+    make(&f);
+    a = read_good(f.dir);
+    WB_AUTO_FREE char *versions = wb_strf("%s/versions", f.dir);
+
+    assert_int_equal(wb_mkdir_all(versions, 0755, NULL), 0);
+    put(&f, "versions/9.lock", "anything", 0644);
+    b = read_good(f.dir);
+    assert_string_equal(a->series_digest, b->series_digest);
+    assert_string_not_equal(a->digest, b->digest);
+    wb_recipe_free(a);
+    wb_recipe_free(b);
+    drop(&f);
+}
+
+static void test_cassandra(void **state)
+{
+    struct wb_recipe *r = read_good("recipes/cassandra");
+
+    assert_string_equal(r->protocol, "cql");
+    assert_true(r->own_addresses);
+    assert_true(r->measure_phases);
+    assert_int_equal(r->nports, 2);
+    assert_string_equal(r->ports[0].name, "storage");
+    assert_int_equal(r->ports[1].dflt, 7199);
+    for (size_t i = 0; i < r->nversions; i++) {
+        assert_string_equal(r->versions[i].source, "maven");
+        assert_non_null(r->versions[i].lock);
+    }
+    assert_true(r->nversions >= 2);
+    wb_recipe_free(r);
+}
+
 static void test_folder(void **state)
 {
     struct folder f;
@@ -475,6 +590,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_toy),
         cmocka_unit_test(test_redis),
+        cmocka_unit_test(test_cassandra),
+        cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_lock_series),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_folder),
         cmocka_unit_test(test_digests),
