@@ -173,6 +173,84 @@ static void print_phases(const wb_json *run, int width, struct wb_buf *out)
     wb_table_free(t);
 }
 
+static void ms_cell(struct wb_table *t, const wb_json *times, const char *key)
+{
+    struct wb_buf b = WB_BUF_INIT(256);
+
+    if (wb_json_is_number(wb_json_get(times, key)))
+        wb_format_ns((int64_t)(wb_json_real_or(times, key, 0) * (double)WB_MS), &b);
+    wb_table_cell(t, "%s", b.len ? wb_buf_str(&b) : "-");
+    wb_buf_release(&b);
+}
+
+static void times_row(struct wb_table *t, const char *phase, const char *side, const char *what,
+                      const wb_json *times)
+{
+    static const char *const keys[] = {"p50_ms", "p99_ms", "p99_9_ms", "max_ms"};
+
+    if (wb_json_int_or(times, "count", 0) <= 0)
+        return;
+    wb_table_row(t);
+    wb_table_cell(t, "%s", phase);
+    wb_table_cell(t, "%s", side);
+    wb_table_cell(t, "%s", what);
+    wb_table_cell(t, "%lld", (long long)wb_json_int_or(times, "count", 0));
+    for (size_t k = 0; k < WB_LEN(keys); k++)
+        ms_cell(t, times, keys[k]);
+}
+
+/* The same window as client and database saw it, one under the other. */
+static size_t side_rows(struct wb_table *t, const wb_json *p, struct wb_buf *notes)
+{
+    const wb_json *server = wb_json_get(p, "server");
+    const wb_json *histograms = wb_json_get(server, "histograms");
+    const wb_json *units = wb_json_get(server, "units");
+    const wb_json *ops = wb_json_path(p, "load.operations");
+    const char *name = wb_json_str_or(p, "name", "?");
+
+    if (!histograms)
+        return 0;
+    for (void *it = wb_json_first(ops); it; it = wb_json_next(ops, it))
+        if (strcmp(wb_json_iter_key(it), "all") != 0)
+            times_row(t, name, "client", wb_json_iter_key(it),
+                      wb_json_get(wb_json_iter_value(it), "service"));
+    for (void *it = wb_json_first(histograms); it; it = wb_json_next(histograms, it))
+        times_row(t, name, "server", wb_json_iter_key(it), wb_json_iter_value(it));
+    for (void *it = wb_json_first(units); it; it = wb_json_next(units, it)) {
+        const char *says = wb_json_string(wb_json_iter_value(it));
+
+        if (says && strcmp(says, "ok") != 0)
+            wb_buf_addf(notes, "Phase %s, %s: %s.\n", name, wb_json_iter_key(it), says);
+    }
+    return 1;
+}
+
+static void print_sides(const wb_json *run, int width, struct wb_buf *out)
+{
+    static const char *const heads[] = {"count", "p50", "p99", "p99.9", "max"};
+    const wb_json *phases = wb_json_get(run, "phases");
+    struct wb_table *t = wb_table_new();
+    struct wb_buf notes = WB_BUF_INIT(65536);
+    size_t n = 0;
+
+    wb_table_column(t, "phase", WB_LEFT);
+    wb_table_column(t, "side", WB_LEFT);
+    wb_table_column(t, "time of", WB_LEFT);
+    for (size_t i = 0; i < WB_LEN(heads); i++)
+        wb_table_column(t, heads[i], WB_RIGHT);
+    for (size_t i = 0; i < wb_json_len(phases); i++)
+        n += side_rows(t, wb_json_at(phases, i), &notes);
+    if (n) {
+        wb_buf_addc(out, '\n');
+        wb_table_print(t, width, out);
+        wb_buf_adds(out, "Service times of the client; the server's of the same phase, warm-up "
+                         "included.\n");
+        wb_buf_adds(out, wb_buf_str(&notes));
+    }
+    wb_buf_release(&notes);
+    wb_table_free(t);
+}
+
 static void number_cell(struct wb_table *t, const wb_json *e, const char *key)
 {
     const wb_json *v = wb_json_get(e, key);
@@ -297,6 +375,7 @@ static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id
     print_where(run, &out);
     print_annotations(wb_json_get(run, "annotations"), &out);
     print_phases(run, cli->width, &out);
+    print_sides(run, cli->width, &out);
     print_evidence(run, cli->width, &out);
     wb_buf_addc(&out, '\n');
     wb_cli_parity(wb_json_get(run, "parity"), cli->width, &out);

@@ -6,6 +6,7 @@
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/job.h"
+#include "server/engine/complete.h"
 #include "server/engine/leftovers.h"
 #include "server/engine/probe.h"
 #include "server/engine/run.h"
@@ -20,6 +21,8 @@
 #define ANY_ADDRESS "0.0.0.0"
 #define READY_FIRST_PAUSE_NS (5 * WB_MS)
 #define READY_PAUSE_NS (100 * WB_MS)
+/* Between good answers of a cluster: longer than its nodes take to tell each other something. */
+#define READY_GOOD_PAUSE_NS WB_SEC
 #define DEATH_PAUSE_NS (20 * WB_MS)
 #define DEATH_LIMIT_NS (15 * WB_SEC)
 
@@ -383,7 +386,35 @@ static int find_address(struct wb_run *r, struct wb_instance *in)
     return 0;
 }
 
-static int ready(struct wb_run *r, struct wb_instance *in)
+/* The limit has passed: says what was missing. */
+static int not_ready(struct wb_run *r, const struct wb_instance *in, int64_t limit,
+                     const struct wb_complete *complete)
+{
+    struct wb_buf why = WB_BUF_INIT(1024);
+    int rc;
+
+    wb_complete_why(complete, &why);
+    rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR, "instance %d did not get ready within %.0f s%s%s",
+                      in->index, (double)limit / 1e9, why.len ? ": " : "", wb_buf_str(&why));
+    wb_buf_release(&why);
+    return rc;
+}
+
+/* An answer that names nodes counts with those before it; another one by itself. */
+static bool is_ready(struct wb_complete *complete, int code, const wb_json *out)
+{
+    const wb_json *nodes = wb_json_get(out, "nodes");
+    bool done;
+
+    if (!nodes)
+        return code == 0;
+    done = wb_complete_add(complete, nodes);
+    if (code != 0)
+        complete->good = 0; /* all may be well, and yet something is missing */
+    return done && code == 0;
+}
+
+static int wait_ready(struct wb_run *r, struct wb_instance *in, struct wb_complete *complete)
 {
     int64_t limit = r->e->study->recipe->step_limit_ns[WB_STEP_READY];
     int64_t end = wb_now_ns(NULL) + limit, pause = READY_FIRST_PAUSE_NS;
@@ -395,7 +426,7 @@ static int ready(struct wb_run *r, struct wb_instance *in)
         WB_AUTO_JSON wb_json *out = NULL;
         int code, rc = step(r, in, WB_STEP_READY, &code, &out, &err);
 
-        if (rc == 0 && code == 0) {
+        if (rc == 0 && is_ready(complete, code, out)) {
             in->ready_s = (double)(wb_now_ns(NULL) - in->started_ns) / 1e9;
             return look(r, in);
         }
@@ -408,13 +439,23 @@ static int ready(struct wb_run *r, struct wb_instance *in)
             return wb_run_fail(r, code > 0 ? WB_OUTCOME_SUT_ERROR : WB_OUTCOME_INFRA_ERROR, &err);
         }
         if (wb_now_ns(NULL) >= end)
-            return wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
-                                "instance %d did not get ready within %.0f s", in->index,
-                                (double)limit / 1e9);
-        if (wb_wait(r->e->spec->cancel, -1, pause, &err) < 0)
+            return not_ready(r, in, limit, complete);
+        if (wb_wait(r->e->spec->cancel, -1, complete->good > 0 ? READY_GOOD_PAUSE_NS : pause,
+                    &err) < 0)
             return wb_run_fail(r, WB_OUTCOME_CANCELLED, &err);
         pause = pause * 2 < READY_PAUSE_NS ? pause * 2 : READY_PAUSE_NS;
     }
+}
+
+static int ready(struct wb_run *r, struct wb_instance *in)
+{
+    struct wb_complete complete;
+    int rc;
+
+    wb_complete_init(&complete, r->ninstances);
+    rc = wait_ready(r, in, &complete);
+    wb_complete_release(&complete);
+    return rc;
 }
 
 /* What was found is not as planned, or could not be asked: said unless a death explains it. */

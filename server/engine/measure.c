@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/engine/steps.h"
+#include "server/engine/server_side.h"
 #include "server/engine/worker.h"
 
 static bool is_closed(const struct wb_phase *ph)
@@ -19,7 +19,7 @@ static double rate_of(const struct wb_run *r, const struct wb_phase *ph)
     return 0;
 }
 
-static int run_phase(struct wb_run *r, const struct wb_phase *ph)
+static int load_phase(struct wb_run *r, const struct wb_phase *ph)
 {
     struct wb_worker w;
     int rc;
@@ -34,31 +34,29 @@ static int run_phase(struct wb_run *r, const struct wb_phase *ph)
     return rc;
 }
 
-/* The server's own figures, before it is stopped. */
-static int server_side(struct wb_run *r)
+/* A measured phase between two readings of the server, where the recipe wants them. `last` is the
+ * one before it, or NULL, and then the one after it. */
+static int run_phase(struct wb_run *r, const struct wb_phase *ph, wb_json **last)
 {
-    for (int i = 0; i < r->ninstances; i++) {
-        struct wb_strv env = {0};
-        struct wb_err err = WB_ERR_INIT;
-        wb_json *out = NULL;
-        int code = 0, rc = 0;
+    wb_json *after = NULL;
+    int rc = 0;
 
-        if (!r->e->study->recipe->has_step[WB_STEP_MEASURE])
-            return 0;
-        wb_run_step_env(r, &r->instances[i], &env);
-        rc = wb_step_run(r->e->study->recipe, WB_STEP_MEASURE, env.v, r->e->spec->cancel, &code,
-                         &out, &err);
-        wb_strv_release(&env);
-        if (rc == 0 && code != 0)
-            rc = wb_fail(&err, WB_IO, "recipe %s: step measure ended with status %d",
-                         r->e->study->recipe->name, code);
-        if (rc < 0) {
-            wb_json_free(out);
-            return wb_run_fail(r, WB_OUTCOME_SUT_ERROR, &err);
-        }
-        wb_json_push(r->server, out ? out : wb_json_null());
+    if (ph->load_only || !r->e->study->recipe->measure_phases || r->calibrating) {
+        wb_json_free(*last);
+        *last = NULL;
+        return load_phase(r, ph);
     }
-    return 0;
+    if (!*last && wb_server_read(r, last) < 0)
+        return -WB_IO;
+    rc = load_phase(r, ph);
+    if (rc < 0 && r->outcome != WB_OUTCOME_TARGET_MISSED)
+        return rc;
+    if (wb_server_read(r, &after) < 0)
+        return -WB_IO;
+    wb_server_note(r, ph->name, *last, after);
+    wb_json_free(*last);
+    *last = after;
+    return rc;
 }
 
 /* Whether a phase is part of this run: a calibration pass needs the data and one closed-loop phase.
@@ -99,6 +97,7 @@ int wb_run_measure(struct wb_run *r)
 {
     const struct wb_setup *s = r->arm->setup;
     WB_AUTO_FREE int *order = wb_calloc(s->nphases, sizeof(*order));
+    WB_AUTO_JSON wb_json *last = NULL;
     bool calibrated = false;
 
     wb_plan_phase_order(r->e->plan, r->round, order);
@@ -108,7 +107,7 @@ int wb_run_measure(struct wb_run *r)
 
         if (!wanted(r, ph, &calibrated))
             continue;
-        rc = run_phase(r, ph);
+        rc = run_phase(r, ph, &last);
         /* A missed target is a result: the other phases still say something. */
         if (rc < 0 && r->outcome != WB_OUTCOME_TARGET_MISSED) {
             sort_phases(r);
@@ -117,5 +116,11 @@ int wb_run_measure(struct wb_run *r)
     }
     sort_phases(r);
     wb_run_phase(r, "collect", 0);
-    return server_side(r);
+    if (!last && wb_server_read(r, &last) < 0)
+        return -WB_IO;
+    for (size_t i = 0; i < wb_json_len(last); i++) {
+        wb_json_del(wb_json_at(last, i), "histograms"); /* long, and of no use without a window */
+        wb_json_push(r->server, wb_json_ref(wb_json_at(last, i)));
+    }
+    return 0;
 }

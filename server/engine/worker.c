@@ -21,6 +21,15 @@
 #define STOP_GRACE_NS (5 * WB_SEC)
 #define RAW_MAX (64u << 20)
 
+/* How clients divide the keys over the instances. Nodes that speak CQL pass on what is not theirs:
+ * any of them takes any key. */
+static const char *split_of(const struct wb_run *r)
+{
+    if (r->ninstances == 1 || strcmp(r->e->study->recipe->protocol, "cql") == 0)
+        return NULL;
+    return strcmp(r->arm->setup->topology, "cluster") == 0 ? "slots" : "keys";
+}
+
 /* What the phase asks of the program. */
 static void fill_task(struct wb_worker *w, double rate_per_s)
 {
@@ -37,9 +46,7 @@ static void fill_task(struct wb_worker *w, double rate_per_s)
         .protocol = r->e->study->recipe->protocol,
         .peers = w->peers,
         .npeers = (size_t)r->ninstances,
-        .split = r->ninstances == 1                    ? NULL
-                 : strcmp(s->topology, "cluster") == 0 ? "slots"
-                                                       : "keys",
+        .split = split_of(r),
         .cpus = r->e->plan->placement.load_cpus,
         .phase = ph->name,
         .load_only = ph->load_only,
