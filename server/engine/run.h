@@ -44,8 +44,8 @@ struct wb_engine {
 struct wb_instance {
     int index, port;
     int ports[WB_RECIPE_PORTS_MAX]; /* the recipe's others, in its order */
-    char host[64];    /* where clients reach it; "" is the host's loopback */
-    char *dir, *name; /* folder; container or control group */
+    char host[64];                  /* where clients reach it; "" is the host's loopback */
+    char *dir, *name;               /* folder; container or control group */
     struct wb_paths paths;
     bool in_ledger, started, gone; /* gone: destroyed at teardown */
     bool port_foreign;             /* who listens on its port is a stranger: left alone */
