@@ -33,8 +33,10 @@ struct wb_tool_task {
     const char *protocol; /* "resp" */
     const struct wb_tool_peer *peers;
     size_t npeers;
-    const char *split; /* of keys between several peers: "keys", "slots"; NULL for one */
-    const char *cpus;  /* that it may use, a list */
+    const char *split;       /* of keys between several peers: "keys", "slots"; NULL for one */
+    const char *consistency; /* "quorum", "read=one,write=quorum"; NULL: the program's default */
+    const char *routing;     /* "token", "round-robin"; NULL: the program's default */
+    const char *cpus;        /* that it may use, a list */
 
     const char *phase; /* name */
     bool load_only;    /* writes the data set, measures nothing */

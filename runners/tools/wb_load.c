@@ -37,6 +37,10 @@ static void set_target(const struct wb_tool_task *t, wb_json *j)
     wb_buf_release(&b);
     if (t->split)
         wb_json_set_str(j, "split", t->split); /* each key is on one instance */
+    if (t->consistency)
+        wb_json_set_str(j, "consistency", t->consistency);
+    if (t->routing)
+        wb_json_set_str(j, "routing", t->routing);
 }
 
 static void set_measured(const struct wb_tool_task *t, wb_json *j)

@@ -47,6 +47,8 @@ static void fill_task(struct wb_worker *w, double rate_per_s)
         .peers = w->peers,
         .npeers = (size_t)r->ninstances,
         .split = split_of(r),
+        .consistency = s->consistency,
+        .routing = s->routing,
         .cpus = r->e->plan->placement.load_cpus,
         .phase = ph->name,
         .load_only = ph->load_only,

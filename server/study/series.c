@@ -51,6 +51,10 @@ wb_json *wb_workload_json(const struct wb_setup *s)
     wb_json_set_int(o, "rows", s->rows);
     wb_json_set_int(o, "key_bytes", s->key_bytes);
     wb_json_set_int(o, "value_bytes", s->value_bytes);
+    if (s->consistency)
+        wb_json_set_str(o, "consistency", s->consistency);
+    if (s->routing)
+        wb_json_set_str(o, "routing", s->routing);
     for (size_t i = 0; i < s->nphases; i++)
         wb_json_push(phases, phase_json(&s->phases[i]));
     wb_json_set(o, "phases", phases);

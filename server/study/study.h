@@ -47,7 +47,9 @@ struct wb_setup {
     enum wb_network network; /* native instances are always on the host's */
     enum wb_cpu_use cpus;
     int64_t cpus_per_instance; /* DISJOINT; 0: what `share` gives */
-    int64_t memory_bytes;      /* what native x1 gets; see `share` for several instances */
+    char *consistency;    /* "quorum", or "read=one,write=quorum"; NULL: the client's own default */
+    char *routing;        /* "token", "round-robin"; NULL: the client's own default */
+    int64_t memory_bytes; /* what native x1 gets; see `share` for several instances */
     int64_t rows, key_bytes, value_bytes;
     struct wb_phase *phases; /* same names, in the same order, in all arms */
     size_t nphases, phases_cap;

@@ -26,6 +26,8 @@ static const struct wb_factor_name names[] = {
     {"memory", "memory", NULL},
     {"rows", "workload.data.rows", NULL},
     {"data", "workload.data.size", NULL},
+    {"consistency", "consistency", NULL},
+    {"routing", "routing", NULL},
     {"payload", "workload.data.value.size", NULL},
     {"connections", NULL, "connections"},
     {"depth", NULL, "depth"},
@@ -34,8 +36,8 @@ static const struct wb_factor_name names[] = {
     {"tool", NULL, "tool"},
 };
 
-static const char *const later[] = {"version",     "nodes",       "hosts",    "load",
-                                    "replication", "consistency", "location", NULL};
+static const char *const later[] = {"version",     "nodes",    "hosts", "load",
+                                    "replication", "location", NULL};
 
 const struct wb_factor_name *wb_factor_name_find(const char *name)
 {

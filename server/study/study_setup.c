@@ -12,7 +12,8 @@ struct raw_setup {
     char *topology, *network;
     int share, limits, cpus;
     int64_t cpus_per_instance, memory;
-    const struct wb_node *workload, *tools;
+    char *routing;
+    const struct wb_node *workload, *tools, *consistency;
 };
 
 static const char *const share_words[] = {"host", "instance", NULL};
@@ -33,6 +34,9 @@ static const struct wb_field fields[] = {
      "with cpus: disjoint and share: instance"},
     {"memory", WB_F_BYTES, false, AT(memory), 1 << 20, MEMORY_MAX, NULL,
      "what native x1 gets, such as 1GiB"},
+    {"consistency", WB_F_NODE, false, AT(consistency), 0, 0, NULL,
+     "a level such as quorum, or {read: one, write: quorum}"},
+    {"routing", WB_F_TEXT, false, AT(routing), 0, 0, NULL, "token or round-robin"},
     {"tools", WB_F_NODE, false, AT(tools), 0, 0, NULL, "foreign load programs by name"},
     {"workload", WB_F_NODE, true, AT(workload), 0, 0, NULL, "{data, phases}"},
 };
@@ -76,6 +80,61 @@ static void read_network(struct wb_setup *s, const struct wb_node *n, const char
     s->network = w > 0 ? (enum wb_network)w : WB_NETWORK_HOST;
 }
 
+/* Both are the client's part of a database whose nodes pass requests on. */
+static bool has_choice(const struct wb_recipe *recipe, const struct wb_node *n, const char *key,
+                       struct wb_problems *p)
+{
+    if (!recipe || strcmp(recipe->protocol, "cql") == 0)
+        return true;
+    wb_problem(p, n, "contradiction", "recipe %s has no choice of %s: its clients speak %s",
+               recipe->name, key, recipe->protocol);
+    return false;
+}
+
+static const char *const levels[] = {"any", "one",          "two",         "three",     "quorum",
+                                     "all", "local_quorum", "each_quorum", "local_one", NULL};
+
+static const char *level_of(const struct wb_node *n, struct wb_problems *p)
+{
+    if (n->kind != WB_NODE_TEXT) {
+        wb_problem(p, n, "wrong-type", "consistency is a level such as quorum, or {read, write}");
+        return NULL;
+    }
+    return wb_word_now(n, "consistency", n->text, levels, NULL, p) < 0 ? NULL : n->text;
+}
+
+static void read_consistency(struct wb_setup *s, const struct wb_node *n,
+                             const struct wb_recipe *recipe, struct wb_problems *p)
+{
+    static const char *const sides[] = {"read", "write", NULL};
+    struct wb_buf b = WB_BUF_INIT(256);
+
+    if (!n || !has_choice(recipe, n, "consistency", p))
+        return;
+    if (n->kind != WB_NODE_MAP) {
+        s->consistency = wb_strdup(level_of(n, p));
+        return;
+    }
+    for (size_t i = 0; i < n->n; i++) {
+        const struct wb_node *side = n->items[i];
+        const char *level = level_of(side, p);
+
+        if (wb_word_now(side, "a side of consistency", side->key, sides, NULL, p) >= 0 && level)
+            wb_buf_addf(&b, "%s%s=%s", b.len ? "," : "", side->key, level);
+    }
+    s->consistency = b.len ? wb_buf_take(&b) : NULL;
+}
+
+static void read_routing(struct wb_setup *s, const struct wb_node *n, const char *text,
+                         const struct wb_recipe *recipe, struct wb_problems *p)
+{
+    static const char *const ways[] = {"token", "round-robin", NULL};
+
+    if (text && has_choice(recipe, n, "routing", p) &&
+        wb_word_now(n, "routing", text, ways, NULL, p) >= 0)
+        s->routing = wb_strdup(text);
+}
+
 static void check_cpus(const struct wb_setup *s, const struct wb_node *n, struct wb_problems *p)
 {
     if (s->cpus_per_instance == 0)
@@ -112,11 +171,14 @@ void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, s
     read_topology(s, wb_node_get(tree, "topology"), raw.topology, recipe, p);
     read_network(s, wb_node_get(tree, "network"), raw.network, p);
     check_cpus(s, wb_node_get(tree, "cpus_per_instance"), p);
+    read_consistency(s, raw.consistency, recipe, p);
+    read_routing(s, wb_node_get(tree, "routing"), raw.routing, recipe, p);
     if (raw.tools)
         wb_study_tools(s, raw.tools, p);
     wb_study_workload(s, raw.workload, p);
     free(raw.topology);
     free(raw.network);
+    free(raw.routing);
 }
 
 void wb_setup_release(struct wb_setup *s)
@@ -130,6 +192,8 @@ void wb_setup_release(struct wb_setup *s)
     wb_tools_release(s);
     free(s->phases);
     free(s->topology);
+    free(s->consistency);
+    free(s->routing);
     *s = (struct wb_setup){0};
 }
 
