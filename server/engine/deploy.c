@@ -179,8 +179,11 @@ static int choose_ports(struct wb_run *r, struct wb_instance *in)
     for (size_t i = 0; i < recipe->nports; i++) {
         WB_AUTO_FREE char *what = wb_strf("%s ", recipe->ports[i].name);
 
-        if (free_port(r, in, what, last ? last->ports[i] + 1 : away_from(recipe->ports[i].dflt),
-                      &in->ports[i]) < 0)
+        if (own && last && !recipe->ports[i].loopback)
+            in->ports[i] = last->ports[i];
+        else if (free_port(r, in, what,
+                           last ? last->ports[i] + 1 : away_from(recipe->ports[i].dflt),
+                           &in->ports[i]) < 0)
             return -WB_IO;
     }
     return 0;

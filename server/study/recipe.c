@@ -56,7 +56,7 @@ static const struct wb_field top_fields[] = {
     {"versions", WB_F_NODE, true, offsetof(struct raw, versions), 0, 0, NULL,
      "a list of {version, source, packages, lock, url, sha512}"},
     {"ports", WB_F_NODE, false, offsetof(struct raw, ports), 0, 0, NULL,
-     "a list of {name, default}: what it listens on beside its client port"},
+     "a list of {name, default, loopback}: what it listens on beside its client port"},
     {"addresses", WB_F_WORD, false, offsetof(struct raw, addresses), 0, 0, address_words,
      "instances on the host's network share its loopback address or have one each (own)"},
     {"measure", WB_F_WORD, false, offsetof(struct raw, measure), 0, 0, measure_words,

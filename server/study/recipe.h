@@ -53,11 +53,13 @@ struct wb_recipe_version {
     char *sha512; /* release: 128 hex digits; else NULL */
 };
 
-/* A port beside the client's. Each instance has one of its own, planned by the engine. */
+/* A port beside the client's, planned by the engine. Instances that share an address have one each.
+ */
 #define WB_RECIPE_PORTS_MAX 8
 struct wb_recipe_port {
     char *name; /* "storage"; steps find it in WB_PORT_STORAGE */
     int dflt;
+    bool loopback; /* at 127.0.0.1 even when the instance has an address of its own */
 };
 
 /* What the measure step gives. */

@@ -187,10 +187,13 @@ void wb_recipe_locks_check(const struct wb_recipe *r, const struct wb_node *list
 struct raw_port {
     char *name;
     int64_t dflt;
+    bool loopback;
 };
 static const struct wb_field port_fields[] = {
     {"name", WB_F_NAME, true, offsetof(struct raw_port, name), 0, 0, NULL, "such as storage"},
     {"default", WB_F_INT, true, offsetof(struct raw_port, dflt), 1, 65535, NULL, "a port"},
+    {"loopback", WB_F_BOOL, false, offsetof(struct raw_port, loopback), 0, 0, NULL,
+     "it is at 127.0.0.1 even when the instance has an address of its own"},
 };
 
 void wb_recipe_ports_read(struct wb_recipe *r, const struct wb_node *list, struct wb_problems *p)
@@ -213,6 +216,6 @@ void wb_recipe_ports_read(struct wb_recipe *r, const struct wb_node *list, struc
             if (r->ports[k].name && strcmp(r->ports[k].name, raw.name) == 0)
                 wb_problem(p, list->items[i], "duplicate", "port '%s' is there twice", raw.name);
         }
-        r->ports[r->nports++] = (struct wb_recipe_port){raw.name, (int)raw.dflt};
+        r->ports[r->nports++] = (struct wb_recipe_port){raw.name, (int)raw.dflt, raw.loopback};
     }
 }
