@@ -457,33 +457,33 @@ void wb_recipe_free(struct wb_recipe *r)
     free(r);
 }
 
-static wb_json *texts_schema(void)
+wb_json *wb_recipe_texts_schema(void)
 {
-    return wb_schema_list(wb_schema_pattern(""), 1, LIST_MAX);
+    return wb_schema_list(wb_schema_pattern(""), 1, WB_RECIPE_LIST_MAX);
 }
 
 wb_json *wb_recipe_schema(void)
 {
     wb_json *map = wb_schema_map(top_fields, WB_LEN(top_fields));
-    wb_json *version = wb_schema_map(version_fields, WB_LEN(version_fields));
     wb_json *param = wb_schema_map(param_fields, WB_LEN(param_fields));
     wb_json *start = wb_schema_map(start_fields, WB_LEN(start_fields));
     struct wb_field limits[WB_STEP_COUNT];
 
     limit_fields(limits);
-    wb_schema_set(version, "packages", texts_schema());
-    wb_schema_set(version, "digest", wb_schema_pattern("^[0-9a-f]{64}$"));
     wb_json_push(wb_json_get(param, "required"), wb_json_str("default"));
-    wb_schema_set(param, "words", texts_schema());
-    wb_schema_set(start, "argv", texts_schema());
-    wb_schema_set(start, "env", texts_schema());
-    wb_schema_set(map, "versions", wb_schema_list(version, 1, LIST_MAX));
-    wb_schema_set(map, "parameters", wb_schema_list(param, 1, LIST_MAX));
+    wb_schema_set(param, "words", wb_recipe_texts_schema());
+    wb_schema_set(start, "argv", wb_recipe_texts_schema());
+    wb_schema_set(start, "env", wb_recipe_texts_schema());
+    wb_schema_set(map, "versions",
+                  wb_schema_list(wb_recipe_version_schema(), 1, WB_RECIPE_LIST_MAX));
+    wb_schema_set(map, "ports", wb_schema_list(wb_recipe_port_schema(), 1, WB_RECIPE_PORTS_MAX));
+    wb_schema_set(map, "parameters", wb_schema_list(param, 1, WB_RECIPE_LIST_MAX));
     wb_schema_set(map, "start", start);
-    wb_schema_set(map, "topologies", texts_schema());
+    wb_schema_set(map, "topologies", wb_recipe_texts_schema());
     wb_schema_set(map, "steps", wb_schema_map(limits, WB_STEP_COUNT));
-    wb_schema_set(map, "metrics",
-                  wb_schema_list(wb_schema_map(metric_fields, WB_LEN(metric_fields)), 1, LIST_MAX));
-    wb_schema_set(map, "allowed_differences", texts_schema());
+    wb_schema_set(
+        map, "metrics",
+        wb_schema_list(wb_schema_map(metric_fields, WB_LEN(metric_fields)), 1, WB_RECIPE_LIST_MAX));
+    wb_schema_set(map, "allowed_differences", wb_recipe_texts_schema());
     return map;
 }

@@ -19,6 +19,10 @@ const struct wb_node *wb_recipe_list(const struct wb_node *n, const char *what,
 void wb_recipe_versions_read(struct wb_recipe *r, const struct wb_node *list,
                              struct wb_problems *p);
 void wb_recipe_ports_read(struct wb_recipe *r, const struct wb_node *list, struct wb_problems *p);
+/* JSON Schema of a list of texts, of one version, of one port; owned by the caller. */
+wb_json *wb_recipe_texts_schema(void);
+wb_json *wb_recipe_version_schema(void);
+wb_json *wb_recipe_port_schema(void);
 /* Every lock file that a version names is one of r->files and has the right form. */
 void wb_recipe_locks_check(const struct wb_recipe *r, const struct wb_node *list,
                            struct wb_problems *p);

@@ -219,3 +219,18 @@ void wb_recipe_ports_read(struct wb_recipe *r, const struct wb_node *list, struc
         r->ports[r->nports++] = (struct wb_recipe_port){raw.name, (int)raw.dflt, raw.loopback};
     }
 }
+
+wb_json *wb_recipe_version_schema(void)
+{
+    wb_json *map = wb_schema_map(version_fields, WB_LEN(version_fields));
+
+    wb_schema_set(map, "packages", wb_recipe_texts_schema());
+    wb_schema_set(map, "digest", wb_schema_pattern("^[0-9a-f]{64}$"));
+    wb_schema_set(map, "sha512", wb_schema_pattern("^[0-9a-f]{128}$"));
+    return map;
+}
+
+wb_json *wb_recipe_port_schema(void)
+{
+    return wb_schema_map(port_fields, WB_LEN(port_fields));
+}
