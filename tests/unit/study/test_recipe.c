@@ -588,18 +588,12 @@ static void test_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_toy),
-        cmocka_unit_test(test_redis),
-        cmocka_unit_test(test_cassandra),
-        cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_lock_series),
-        cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_digests),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_allowed_differences),
-        cmocka_unit_test(test_broken_files),
-        cmocka_unit_test(test_version_as_number),
+        cmocka_unit_test(test_toy),          cmocka_unit_test(test_redis),
+        cmocka_unit_test(test_cassandra),    cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_lock_series),  cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_folder),       cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_allowed_differences),
+        cmocka_unit_test(test_broken_files), cmocka_unit_test(test_version_as_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
