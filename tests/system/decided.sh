@@ -26,7 +26,7 @@ within 900 says run '^run 7/24 '
 kill -KILL "$pid"
 wait "$pid"
 id=$(campaign_of run)
-"$wb" resume "$id" --store "$store" >"$tmp/out" 2>"$tmp/err"
+"$wb" resume "$id" --wait-for-host 600 --store "$store" >"$tmp/out" 2>"$tmp/err"
 rc=$?
 check "resume goes on to the end, here $rc" [ $rc -eq 0 ]
 [ $rc -eq 0 ] || tail -n 20 "$tmp/err"
