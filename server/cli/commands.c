@@ -11,6 +11,7 @@ const struct wb_command *const wb_commands[] = {
     &wb_cmd_clean,
     &wb_cmd_list,
     &wb_cmd_show,
+    &wb_cmd_watch,
     &wb_cmd_logs,
     &wb_cmd_compare,
     &wb_cmd_trend,

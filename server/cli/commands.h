@@ -12,6 +12,7 @@ extern const struct wb_command wb_cmd_plan;
 extern const struct wb_command wb_cmd_clean;
 extern const struct wb_command wb_cmd_list;
 extern const struct wb_command wb_cmd_show;
+extern const struct wb_command wb_cmd_watch;
 extern const struct wb_command wb_cmd_logs;
 extern const struct wb_command wb_cmd_compare;
 extern const struct wb_command wb_cmd_trend;

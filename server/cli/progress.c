@@ -21,7 +21,7 @@ struct wb_progress {
     bool reference;
     char *arm, *phase;
     double forecast_s;
-    int64_t began_ns, run_began_ns;
+    int64_t began_ms, run_began_ms; /* Unix time, as the events have it */
 };
 
 /* Nobody looks, or somebody has stopped looking (a halted terminal, a pager): not a reason to hold
@@ -178,12 +178,12 @@ static void rewrite(struct wb_progress *p, const struct wb_progress_view *v)
 static double left_s(const struct wb_progress *p)
 {
     double done = (double)(p->begun - 1), all = (double)(p->runs - p->index + p->begun);
-    double spent = (double)(wb_now_ns(NULL) - p->began_ns) / 1e9;
-    double each = done > 0 ? (double)(p->run_began_ns - p->began_ns) / 1e9 / done
+    double spent = (double)(wb_now_unix_ms(NULL) - p->began_ms) / 1e3;
+    double each = done > 0 ? (double)(p->run_began_ms - p->began_ms) / 1e3 / done
                            : p->forecast_s / (double)(p->runs > 0 ? p->runs : 1);
     double left = each * all - spent;
 
-    if (p->calibrating || p->began_ns == 0)
+    if (p->calibrating || p->began_ms == 0)
         left = p->forecast_s;
     return left > 0 ? left : 0;
 }
@@ -246,11 +246,12 @@ static void on_run_start(struct wb_progress *p, const wb_json *e)
     p->reference = wb_json_bool_or(e, "reference", false);
     free(p->arm);
     p->arm = wb_strdup(wb_json_str_or(e, "arm", ""));
-    p->run_began_ns = wb_now_ns(NULL);
+    if (wb_parse_time(wb_json_str_or(e, "t", ""), &p->run_began_ms, NULL) < 0)
+        p->run_began_ms = wb_now_unix_ms(NULL);
     if (p->calibrating)
         return;
-    if (p->began_ns == 0)
-        p->began_ns = p->run_began_ns;
+    if (p->began_ms == 0)
+        p->began_ms = p->run_began_ms;
     p->begun++;
     p->round = wb_json_int_or(e, "round", 0);
     p->index = (p->round - 1) * p->arms + wb_json_int_or(e, "position", 1);

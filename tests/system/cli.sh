@@ -165,6 +165,17 @@ exits "export into a folder that is not there" 21 "$wb" export -O "$tmp/no/where
 "$wb" export >/dev/full 2>"$tmp/err"
 is "export: a full disk is not success" 13 $?
 
+exits "watch where nothing runs" 21 "$wb" watch
+exits "watch of a campaign that is not there" 21 "$wb" watch cmp_X
+mkdir -p "$tmp/state/campaigns/cmp_OLD"
+printf '%s\n' '{"t":"2026-11-30T20:00:00.000Z","type":"note","text":"hello"}' '{"t":"torn' >"$tmp/state/campaigns/cmp_OLD/events.ndjson"
+: >"$tmp/state/campaigns/cmp_OLD/lock"
+exits "watch of a campaign that is over" 0 "$wb" watch OLD
+has "watch: what happened" "$tmp/err" "hello"
+exits "watch --ndjson" 0 "$wb" watch OLD --ndjson
+is "watch --ndjson: whole events only" "1 hello" "$(wc -l <"$tmp/out") $(json text <"$tmp/out")"
+rm -r "$tmp/state"
+
 # The store as a whole.
 exits "reindex" 0 "$wb" reindex
 is "reindex: all runs" "20 runs in the index" "$(cat "$tmp/out")"
