@@ -6,40 +6,11 @@
 #include <string.h>
 
 #include "server/analysis/cache.h"
-#include "server/base/clock.h"
-#include "server/base/table.h"
 #include "server/base/units.h"
+#include "server/cli/filters.h"
 #include "server/record/annotate.h"
 
 #define ANNOTATIONS_MAX (16u << 20)
-#define DAY_NS 86400000000000LL
-#define SINCE_MAX_DAYS 36500
-
-/* "90d", "12h", or a day or time as it stands in records. Caller frees *out. */
-static int since_time(const char *text, char **out, struct wb_err *err)
-{
-    size_t n = strlen(text);
-    struct wb_buf b = WB_BUF_INIT(64);
-    int64_t ns;
-
-    if (n >= 10 && text[4] == '-' && text[7] == '-') {
-        *out = wb_strdup(text);
-        return 0;
-    }
-    if (n > 1 && text[n - 1] == 'd') {
-        WB_AUTO_FREE char *days = wb_strndup(text, n - 1);
-        if (wb_parse_int(days, 0, SINCE_MAX_DAYS, &ns, err) < 0)
-            return wb_wrap(err, "--since");
-        ns *= DAY_NS;
-    } else if (wb_parse_duration(text, 0, SINCE_MAX_DAYS * DAY_NS, &ns, NULL) < 0) {
-        return wb_fail(err, WB_INVALID,
-                       "--since: '%s' is neither a time back (90d, 12h) nor a day (2026-11-30)",
-                       text);
-    }
-    wb_format_time(wb_now_unix_ms(NULL) - ns / 1000000, &b);
-    *out = wb_buf_take(&b);
-    return 0;
-}
 
 /* Those of the records behind those of the file. */
 static int add_recorded(struct wb_store *s, struct wb_cli_history *h, struct wb_err *err)
@@ -66,7 +37,7 @@ int wb_cli_history_read(const struct wb_cli *cli, struct wb_store *s,
     if (o->threshold != NULL && wb_parse_percent(o->threshold, 0, 1000, &h->q.min_percent, err) < 0)
         return wb_wrap(err, "--threshold");
     if (o->since != NULL)
-        rc = since_time(o->since, &h->since, err);
+        rc = wb_cli_time("since", o->since, &h->since, err);
     h->q.since = h->since;
     if (rc == 0 && o->annotations != NULL)
         rc = wb_json_read_file(o->annotations, ANNOTATIONS_MAX, &h->annotations, err);
@@ -89,55 +60,22 @@ void wb_cli_history_release(struct wb_cli_history *h)
     *h = (struct wb_cli_history){0};
 }
 
-/* ---- list series, list findings ---- */
+/* ---- list findings ---- */
 
-static void print_series(const wb_json *list, int width, struct wb_buf *out)
-{
-    struct wb_table *t = wb_table_new();
-
-    wb_table_column(t, "series", WB_RIGHT); /* not cut: it is there to be used */
-    wb_table_column(t, "study", WB_LEFT);
-    wb_table_column(t, "arm", WB_LEFT);
-    wb_table_column(t, "recipe", WB_LEFT);
-    wb_table_column(t, "nights", WB_RIGHT);
-    wb_table_column(t, "runs", WB_RIGHT);
-    wb_table_column(t, "newest (UTC)", WB_RIGHT);
-    for (size_t i = 0; i < wb_json_len(list); i++) {
-        const wb_json *s = wb_json_at(list, i);
-        struct wb_buf when = WB_BUF_INIT(64);
-        wb_cli_when(wb_json_str_or(s, "last_at", ""), &when);
-        wb_table_row(t);
-        wb_table_cell(t, "%.16s", wb_json_str_or(s, "id", ""));
-        wb_table_cell(t, "%s", wb_json_str_or(s, "study", "-"));
-        wb_table_cell(t, "%s", wb_json_str_or(s, "arm", "-"));
-        wb_table_cell(t, "%s", wb_json_str_or(s, "recipe", "-"));
-        wb_table_cell(t, "%lld", (long long)wb_json_int_or(s, "campaigns", 0));
-        wb_table_cell(t, "%lld", (long long)wb_json_int_or(s, "runs", 0));
-        wb_table_cell(t, "%s", wb_buf_str(&when));
-        wb_buf_release(&when);
-    }
-    wb_table_print(t, width, out);
-    wb_table_free(t);
-}
-
-static int fetch(const struct wb_cli *cli, struct wb_store *s, bool findings, wb_json **items,
-                 struct wb_err *err)
+static int fetch(const struct wb_cli *cli, struct wb_store *s, wb_json **items, struct wb_err *err)
 {
     const struct wb_cli_history_options none = {0};
     struct wb_cli_history h;
     int rc = wb_cli_history_read(cli, s, &none, &h, err);
 
-    if (rc == 0 && findings)
+    if (rc == 0)
         rc = wb_findings(h.summaries, &h.q, items, err);
-    else if (rc == 0)
-        *items = wb_series_list(h.summaries);
     wb_cli_history_release(&h);
     return rc;
 }
 
-int wb_cli_list_history(const struct wb_cli *cli, const char *what, int64_t limit)
+int wb_cli_list_findings(const struct wb_cli *cli, int64_t limit)
 {
-    bool findings = strcmp(what, "findings") == 0;
     struct wb_buf out = WB_BUF_INIT(64u << 20);
     struct wb_err err = WB_ERR_INIT;
     struct wb_store *s = NULL;
@@ -146,7 +84,7 @@ int wb_cli_list_history(const struct wb_cli *cli, const char *what, int64_t limi
     int rc = wb_cli_open_store(cli, &s, &err);
 
     if (rc == 0)
-        rc = fetch(cli, s, findings, &items, &err);
+        rc = fetch(cli, s, &items, &err);
     wb_store_close(s);
     if (rc < 0)
         return wb_cli_fail(cli, &err);
@@ -160,11 +98,9 @@ int wb_cli_list_history(const struct wb_cli *cli, const char *what, int64_t limi
         return WB_EXIT_OK;
     }
     if (wb_json_len(kept) == 0)
-        (void)fprintf(stderr, "no %s\n", what);
-    else if (findings)
-        wb_findings_print(kept, cli->width, &out);
+        (void)fprintf(stderr, "no findings\n");
     else
-        print_series(kept, cli->width, &out);
+        wb_findings_print(kept, cli->width, &out);
     wb_cli_print(&out);
     if (wb_json_len(kept) > 0)
         (void)fprintf(stderr, "'weighbridge trend SERIES' shows the history of one\n");

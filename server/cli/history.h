@@ -24,7 +24,7 @@ int wb_cli_history_read(const struct wb_cli *cli, struct wb_store *s,
                         struct wb_err *err) WB_MUST_CHECK;
 void wb_cli_history_release(struct wb_cli_history *h);
 
-/* `list series` and `list findings`, at most limit (0: all) of them. An exit code. */
-int wb_cli_list_history(const struct wb_cli *cli, const char *what, int64_t limit);
+/* `list findings`, at most limit (0: all) of them. An exit code. */
+int wb_cli_list_findings(const struct wb_cli *cli, int64_t limit);
 
 #endif

@@ -235,6 +235,13 @@ static int pages(const struct wb_cli *cli, struct wb_store *s, enum what what,
     return rc;
 }
 
+static bool is_filtered(const struct options *o)
+{
+    const struct wb_cli_filters none = {0};
+
+    return memcmp(&o->filters, &none, sizeof(none)) != 0 || o->sort || o->from;
+}
+
 static int list(const struct wb_cli *cli, const void *options, int argc, char **argv)
 {
     const struct options *o = options;
@@ -251,8 +258,13 @@ static int list(const struct wb_cli *cli, const void *options, int argc, char **
         (void)wb_fail(&err, WB_INVALID, "cannot list '%s'%s; allowed: %s", argv[0], hint, words);
         return wb_cli_fail(cli, &err);
     }
+    if ((what == FINDINGS || what == ANNOTATIONS) && is_filtered(o)) {
+        (void)wb_fail(&err, WB_INVALID,
+                      "%s are listed as a whole: leave filters, --sort and --from out", argv[0]);
+        return wb_cli_fail(cli, &err);
+    }
     if (what == FINDINGS)
-        return wb_cli_list_history(cli, argv[0], o->limit);
+        return wb_cli_list_findings(cli, o->limit);
     rc = wb_cli_open_store(cli, &s, &err);
     if (rc == 0)
         rc = pages(cli, s, (enum what)what, o, &err);

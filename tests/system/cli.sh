@@ -133,6 +133,9 @@ while "$wb" list --limit 7 ${next:+--from "$next"} --json >"$tmp/page"; do
 done
 is "all pages together have all runs" 20 "$seen"
 
+exits "list findings takes no filter" 2 "$wb" list findings --arm x
+exits "list annotations takes no order" 2 "$wb" list annotations --sort p99
+
 # annotate
 exits "annotate" 0 "$wb" annotate 01JX8AB003 exclude 'a backup ran' --who ada
 exits "annotate with another word" 2 "$wb" annotate 01JX8AB003 exclud why
