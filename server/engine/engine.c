@@ -13,6 +13,7 @@
 #include "server/engine/looks.h"
 #include "server/engine/resume.h"
 #include "server/engine/run.h"
+#include "server/record/pack.h"
 
 #define DISK_MIN (256LL << 20)
 
@@ -543,6 +544,16 @@ static void finish(struct wb_engine *e, const struct wb_engine_result *res, int 
     wb_campaign_event(e->dir, "campaign.end", f);
 }
 
+/* While the host is still ours nobody measures on it. What does not succeed only costs room, and
+ * the next campaign tries again. */
+static void pack_store(const struct wb_engine *e)
+{
+    struct wb_pack_report report;
+
+    if (e->host_lock >= 0)
+        WB_IGNORE(wb_store_pack(e->spec->store, false, e->spec->cancel, &report, NULL));
+}
+
 static void release(struct wb_engine *e)
 {
     for (size_t i = 0; i < e->nforms; i++) {
@@ -577,6 +588,7 @@ int wb_engine_run(const struct wb_engine_spec *spec, struct wb_engine_result *re
         rc = rounds(&e, result, err);
     if (e.dir)
         finish(&e, result, rc);
+    pack_store(&e);
     release(&e);
     return rc;
 }

@@ -76,7 +76,8 @@ int wb_git_run(struct wb_store *s, struct wb_git_run *run, struct wb_child_resul
 
 char *wb_last_line(const char *text)
 {
-    size_t n = strlen(text), from;
+    const char *fatal = strstr(text, "fatal: ");
+    size_t n = fatal ? (size_t)(fatal - text) + strcspn(fatal, "\n") : strlen(text), from;
     char *line;
 
     while (n && (text[n - 1] == '\n' || text[n - 1] == ' '))

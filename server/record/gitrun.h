@@ -21,7 +21,8 @@ int wb_git_run(struct wb_store *s, struct wb_git_run *run, struct wb_child_resul
                struct wb_err *err) WB_MUST_CHECK;
 /* The same, and a non-zero exit is WB_IO with what git said last. */
 int wb_git_run_check(struct wb_store *s, struct wb_git_run *run, struct wb_err *err) WB_MUST_CHECK;
-/* The last line of a text that is not empty, without control characters; caller frees. */
+/* What a text of git says: the line with "fatal: ", else the last one that is not empty, without
+ * control characters; caller frees. */
 char *wb_last_line(const char *text);
 
 #endif

@@ -208,12 +208,15 @@ static int check_head(struct survey *v, struct wb_err *err)
     WB_AUTO_FREE char *text = NULL;
     size_t n = 0;
     int rc = wb_file_read(path, 4096, &text, &n, err);
+    WB_AUTO_FREE char *own =
+        wb_strf("ref: " WB_RECORDS "%s", v->s->controller ? v->s->controller : "");
     bool good = false;
 
     if (rc < 0)
         return rc;
     while (n && text[n - 1] == '\n')
         text[--n] = '\0';
+    good = !strcmp(text, own); /* it may have no records yet beside those of others */
     for (size_t i = 0; i < v->days.nrefs; i++)
         good |= !strncmp(text, "ref: ", 5) && !strcmp(text + 5, v->days.refs[i].name);
     if (!good && v->days.nrefs &&

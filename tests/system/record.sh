@@ -137,4 +137,29 @@ exits "verify after git gc" 0 "$wb" verify
 git clone -q --mirror "$store" "$tmp/clone.git"
 exits "a clone can be read" 0 "$wb" list --store "$tmp/clone.git"
 is "a clone can be read: all runs" 24 "$(wc -l <"$tmp/out")"
+
+# Records go to a remote and come back; what is refused is no success.
+git init -q --bare "$tmp/remote.git"
+exits "push" 0 "$wb" push "$tmp/remote.git"
+says "push: what went" "$tmp/out" "pushed  refs/heads/records/lab"
+exits "push: again there is nothing to do" 0 "$wb" push "$tmp/remote.git"
+says "push: again there is nothing to do, and it says so" "$tmp/out" "up-to-date"
+exits "push to nowhere" 13 "$wb" push "$tmp/nowhere.git"
+says "push to nowhere: what git said" "$tmp/err" "nowhere.git"
+exits "import of a store" 0 "$wb" import "$tmp/remote.git" --store "$tmp/second.git"
+exits "verify of what came" 0 "$wb" verify --store "$tmp/second.git"
+cat >"$tmp/results" <<'END'
+{"id":"1","test":"kv","measured_at":"2026-11-30T10:00:00+05:30","metrics":{"ops":{"value":5,"unit":"ops/s","better":"higher"}}}
+{"id":"2","test":"kv","measured_at":"2026-11-30T10:00:00","metrics":{"ops":{"value":5,"unit":"ops/s","better":"higher"}}}
+END
+exits "import of results, one without a zone" 2 "$wb" import --results nightly "$tmp/results"
+says "import of results: which line was refused" "$tmp/out" "line 2: "
+for zone in UTC Asia/Kolkata; do
+    TZ=$zone "$wb" list --json --limit 1000 >"$tmp/list.${zone#*/}"
+done
+says "times are in UTC" "$tmp/list.UTC" '"2026-11-30T04:30:00.000Z"'
+check "a list is the same in any zone" cmp -s "$tmp/list.UTC" "$tmp/list.Kolkata"
+exits "reindex" 0 "$wb" reindex --json
+is "reindex: all runs" 23 "$(json runs <"$tmp/out")"
+exits "verify after all" 0 "$wb" verify
 summary
