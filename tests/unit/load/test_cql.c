@@ -556,10 +556,12 @@ static void test_unprepared(void **state)
         a = issue(&r, INSERT, 1, 0);
         b = issue(&r, INSERT, 2, 0);
         first = r.c.out_len;
-        assert_int_equal(answer(&r, r.version, b, WB_CQL_ERROR, UNPREPARED, 27, 0), 0);
+        assert_int_equal(
+            answer(&r, r.version, b, WB_CQL_ERROR, UNPREPARED, sizeof(UNPREPARED) - 1, 0), 0);
         prepare = r.c.out_len;
         assert_true(prepare > first); /* it is prepared again */
-        assert_int_equal(answer(&r, r.version, a, WB_CQL_ERROR, UNPREPARED, 27, 0), 0);
+        assert_int_equal(
+            answer(&r, r.version, a, WB_CQL_ERROR, UNPREPARED, sizeof(UNPREPARED) - 1, 0), 0);
         assert_int_equal(r.c.out_len, prepare); /* once */
         assert_int_equal(r.w.live, 2);
         assert_int_equal(answer_prepared(&r, 0x7f00 + INSERT, INSERT), 0);
@@ -571,7 +573,8 @@ static void test_unprepared(void **state)
             assert_int_equal(measured(&r)->op[INSERT].ok, 2);
             assert_true(measured(&r)->op[INSERT].service.max >= 2 * WB_MS); /* from the first try */
         } else { /* a server that forgets at once is not asked for ever */
-            assert_int_equal(answer(&r, r.version, a, WB_CQL_ERROR, UNPREPARED, 27, 0), 0);
+            assert_int_equal(
+                answer(&r, r.version, a, WB_CQL_ERROR, UNPREPARED, sizeof(UNPREPARED) - 1, 0), 0);
             assert_int_equal(measured(&r)->errors[WB_REPLY_UNPREPARED], 1);
         }
         rig_down(&r);
