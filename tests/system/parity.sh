@@ -14,7 +14,7 @@ forms=(recipes/redis/studies/forms.yaml --profile small -f 'factors.form=[native
     -f workload.phases.latency.rate=2k/s -f workload.data.rows=1000)
 
 campaign() { # ARGS: one; its runs in $tmp/list
-    "$wb" run "${forms[@]}" "$@" --store "$store" --wait-for-host 300 >"$tmp/out" 2>"$tmp/err"
+    "$wb" run "${forms[@]}" "$@" --store "$store" --wait-for-host 1200 >"$tmp/out" 2>"$tmp/err"
     local rc=$?
     "$wb" list --json --store "$store" >"$tmp/list"
     return $rc

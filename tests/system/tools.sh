@@ -48,7 +48,7 @@ document="{rules: [
 
 run() { # NAME: its exit code; words of its only run in $tmp/newest, all of it in $tmp/show
     local rc id had=${newest_id:-none}
-    "$wb" run "$tmp/$1.yaml" --store "$store" --wait-for-host 300 >"$tmp/out" 2>"$tmp/err"
+    "$wb" run "$tmp/$1.yaml" --store "$store" --wait-for-host 1200 >"$tmp/out" 2>"$tmp/err"
     rc=$?
     "$wb" list --json --store "$store" | json items.0 >"$tmp/newest"
     id=$(json id <"$tmp/newest")
@@ -154,7 +154,7 @@ check "no such program: named" grep -q '/no/such/program' "$tmp/newest"
 
 # The database dies under a program that notices nothing.
 study dies "$(fake good)" "" "errors: counted" 60s "$block" "for: 8s"
-"$wb" run "$tmp/dies.yaml" --store "$store" --wait-for-host 300 >"$tmp/out" 2>"$tmp/err" &
+"$wb" run "$tmp/dies.yaml" --store "$store" --wait-for-host 1200 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 within 120 grep -q '  max' "$tmp/err"
 victim=$(cat /sys/fs/cgroup/memory/weighbridge/*-db0/cgroup.procs \
@@ -177,7 +177,7 @@ check "redis-benchmark on a dead port: over its time" \
 is "redis-benchmark on a dead port: nothing is left" "$before" "$(snapshot)"
 
 "$wb" run recipes/redis/studies/generators.yaml --rounds 1 -f workload.phases.max.ops=100000 \
-    --store "$store" --wait-for-host 300 >"$tmp/out" 2>"$tmp/err"
+    --store "$store" --wait-for-host 1200 >"$tmp/out" 2>"$tmp/err"
 rc=$?
 check "generators: ends with 0 or 14, here $rc" [ $rc -eq 0 -o $rc -eq 14 ] || tail -n 5 "$tmp/err"
 "$wb" list --json --store "$store" >"$tmp/list"
