@@ -112,7 +112,7 @@ test: ## everything: unit, style, and system tests on a real Docker Engine, redi
 	@tests/support/summary test
 
 # Programs of the benchmarks: every tests/bench/*.c is one.
-$B/bench/%: $B/obj/tests/bench/%.o $B/libwb.a $B/libwbbase.a
+$B/bench/%: $B/obj/tests/bench/%.o $B/libwbload.a $B/libwb.a $B/libwbbase.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) $(LDFLAGS)
 
