@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runners/load/explore.h"
+#include "runners/load/merge.h"
 #include "runners/load/report.h"
 #include "runners/load/workload.h"
 #include "server/base/file.h"
@@ -48,7 +49,7 @@ static void print_help(const char *protocol)
         wb_buf_release(&b);
         return;
     }
-    wb_buf_adds(&b, "Usage: wb-load [OPTIONS] TARGET\n"
+    wb_buf_adds(&b, "Usage: wb-load [OPTIONS] TARGET; wb-load merge RESULT RESULT...\n"
                     "Puts load on a database and says whether the numbers may be believed.\n"
                     "TARGET is SCHEME://HOST:PORT[,HOST:PORT...], SCHEME one of");
     for (size_t i = 0; wb_protocols()[i]; i++)
@@ -289,6 +290,74 @@ static int run(const struct wb_load_job *job, const struct wb_cancel *cancel)
     return code;
 }
 
+static void print_merge_help(void)
+{
+    fputs("Usage: wb-load merge RESULT RESULT... [-o FILE] [--quiet]\n"
+          "Makes one result of those of several processes that made one load (--part h/H), or of\n"
+          "closed loops that ran at the same time (--part 1/1). Histograms are added, nothing is\n"
+          "averaged. Results of different workloads are refused.\n",
+          stdout);
+}
+
+/* Options and files of `merge`; 1 to end well. */
+static int read_merge_arguments(struct wb_load_job *job, int argc, char **argv,
+                                struct wb_strv *files, struct wb_err *err)
+{
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_merge_help();
+            return 1;
+        }
+        if (strcmp(argv[i], "--quiet") == 0) {
+            job->quiet = true;
+        } else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
+            free(job->output);
+            job->output = wb_strdup(argv[++i]);
+        } else if (argv[i][0] == '-') {
+            return wb_fail(err, WB_INVALID, "merge: unknown option %s, or one without its value",
+                           argv[i]);
+        } else {
+            wb_strv_add(files, argv[i]);
+        }
+    }
+    return 0;
+}
+
+/* `wb-load merge RESULT...`. The job is only where to write to. */
+static int merge(struct wb_load_job *job, int argc, char **argv)
+{
+    struct wb_strv files = {0};
+    struct wb_err err = WB_ERR_INIT;
+    wb_json **docs = NULL, *result = NULL;
+    const char *verdict = NULL;
+    int rc = read_merge_arguments(job, argc, argv, &files, &err), code = EXIT_USAGE;
+    size_t n = 0;
+
+    docs = wb_calloc(files.n + 1, sizeof(*docs));
+    for (; rc == 0 && n < files.n; n++)
+        rc = wb_json_read_file(files.v[n], WB_JSON_TEXT_MAX, &docs[n], &err);
+    if (rc == 0)
+        rc = wb_load_merge((const wb_json *const *)docs, (const char *const *)files.v, files.n,
+                           &result, &verdict, &err);
+    if (rc == 0) {
+        job->model = strcmp(wb_json_str_or(result, "model", ""), "closed") == 0 ? WB_LOAD_CLOSED
+                                                                                : WB_LOAD_OPEN;
+        code = exit_code(job, WB_LOAD_DONE, verdict);
+        if (finish(job, result, &err) < 0) {
+            code = EXIT_INTERNAL;
+            rc = -1;
+        }
+    }
+    if (rc < 0)
+        complain(&err);
+    wb_json_free(result);
+    for (size_t i = 0; i < n; i++)
+        wb_json_free(docs[i]);
+    free(docs);
+    wb_strv_release(&files);
+    return rc == 1 ? EXIT_VALID : code;
+}
+
 int main(int argc, char **argv)
 {
     struct wb_load_job job;
@@ -297,10 +366,12 @@ int main(int argc, char **argv)
     int rc, code = EXIT_USAGE;
 
     wb_load_job_init(&job);
-    rc = read_workload(&job, argc, argv, &err);
+    rc = argc > 1 && strcmp(argv[1], "merge") == 0 ? 2 : read_workload(&job, argc, argv, &err);
     if (rc == 0)
         rc = read_arguments(&job, argc, argv, &err);
-    if (rc == 1) {
+    if (rc == 2) {
+        code = merge(&job, argc, argv);
+    } else if (rc == 1) {
         code = EXIT_VALID;
     } else {
         if (rc == 0)

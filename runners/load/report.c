@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "runners/load/merge.h"
 #include "runners/load/verdict.h"
 #include "server/base/clock.h"
 #include "server/base/file.h"
@@ -50,9 +51,7 @@ static void set_latency(wb_json *o, const char *key, const struct wb_hist *h, ui
         wb_json_set(o, key, wb_load_latency(h, censored));
 }
 
-/* {count, response, service, lag} of one operation, or of all; of a step of transactions, or not.
- */
-static wb_json *operation(const struct wb_op_stats *s, bool open, bool step)
+wb_json *wb_load_operation(const struct wb_op_stats *s, bool open, bool step)
 {
     wb_json *o = wb_json_object();
 
@@ -86,11 +85,11 @@ static wb_json *operations(const struct wb_load_outcome *o, enum wb_load_phase p
     wb_load_merged(&o->total, phase, 0, &all.service);
     wb_load_merged(&o->total, phase, 1, &all.response);
     wb_load_merged(&o->total, phase, 2, &all.lag);
-    wb_json_set(ops, "all", operation(&all, open, step));
+    wb_json_set(ops, "all", wb_load_operation(&all, open, step));
     for (int i = 0; i < o->nops; i++) {
         const struct wb_op_stats *s = &ph->op[i];
         if (s->issued > 0 || s->censored > 0)
-            wb_json_set(ops, o->ops[i], operation(s, open, step));
+            wb_json_set(ops, o->ops[i], wb_load_operation(s, open, step));
     }
     wb_hist_release(&all.service);
     wb_hist_release(&all.response);
@@ -150,9 +149,9 @@ static void set_transactions(wb_json *r, const struct wb_load_outcome *o)
     wb_hist_init_ns(&all.lag);
     for (int i = 0; i < o->job->ntxn; i++)
         add_ops(&all, &ph->txn[i]);
-    wb_json_set(t, "all", operation(&all, open, false));
+    wb_json_set(t, "all", wb_load_operation(&all, open, false));
     for (int i = 0; i < o->job->ntxn; i++)
-        wb_json_set(t, o->job->txn[i].name, operation(&ph->txn[i], open, false));
+        wb_json_set(t, o->job->txn[i].name, wb_load_operation(&ph->txn[i], open, false));
     wb_hist_release(&all.service);
     wb_hist_release(&all.response);
     wb_hist_release(&all.lag);
@@ -334,6 +333,8 @@ wb_json *wb_load_report(const struct wb_load_outcome *o, const char **verdict)
     set_transactions(r, o);
     set_not_given(r);
     wb_json_set(r, "error_samples", error_samples(o));
+    if (o->job->part_text)
+        wb_json_set(r, "histograms", wb_load_histograms(o));
     wb_json_set(r, "job", wb_load_job_json(o->job));
     if (o->protocol)
         wb_json_set(r, "protocol", wb_json_ref(o->protocol));

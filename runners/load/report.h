@@ -17,6 +17,9 @@ void wb_load_report_text(const wb_json *result, struct wb_buf *out);
 wb_json *wb_load_report_schema(void);
 /* {count, min_ms, ...}; owned by the caller. */
 wb_json *wb_load_latency(const struct wb_hist *h, uint64_t censored);
+/* {count, response, service, lag} of one operation, or of all; of a step of transactions, or not.
+ * Owned by the caller. */
+wb_json *wb_load_operation(const struct wb_op_stats *s, bool open, bool step);
 
 /* Lines of --ndjson and --hdr, and the progress line on a terminal. */
 struct wb_load_live;

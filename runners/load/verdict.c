@@ -345,6 +345,19 @@ static void judge_closed(struct judge *j)
     }
 }
 
+static enum rank rank_of(const char *word)
+{
+    for (int r = VALID; r < FAILED; r++)
+        if (strcmp(words[r], word) == 0)
+            return (enum rank)r;
+    return FAILED;
+}
+
+const char *wb_load_worse(const char *a, const char *b)
+{
+    return words[rank_of(a) > rank_of(b) ? rank_of(a) : rank_of(b)];
+}
+
 const char *wb_load_verdict(const struct wb_load_outcome *o, wb_json **reasons)
 {
     struct judge j = {.o = o, .reasons = wb_json_array(), .worst = VALID};

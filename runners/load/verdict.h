@@ -11,6 +11,9 @@
  * "client-bound", "one-thread-bound", "network-bound", "noisy" or "failed". Static text. */
 const char *wb_load_verdict(const struct wb_load_outcome *o, wb_json **reasons);
 
+/* The worse of two such words; one that is none counts as the worst. Static text. */
+const char *wb_load_worse(const char *a, const char *b);
+
 /* achieved / (connections x depth / mean service): 1 when Little's law holds. -1: not known. */
 double wb_load_little_ratio(const struct wb_load_outcome *o);
 /* Open loop: whether at least 99 % of what was offered in the window was served in it, but for what

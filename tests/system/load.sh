@@ -413,7 +413,30 @@ memcached_stat() {
 }
 nc_says() { (exec 9<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
+# Two processes make one load; together they are the one that one process makes.
+test_merge() {
+    local at h
+    serve --value 3
+    at=$(date -u -d '+3 seconds' +%FT%TZ)
+    for h in 1 2; do
+        "$load" "resp://127.0.0.1:$port" --cpus 0 --quiet -o "$tmp/part$h" --part "$h/2" \
+            --rate 3000 --for 1s --connections 4 --mix get=3,set=1 --start-at "$at" &
+    done
+    wait "$!" "%-"
+    stop_server
+    "$load" merge "$tmp/part1" "$tmp/part2" -o "$tmp/result" >"$tmp/out"
+    is "merge: all of the rate, once" "3000 3000 3000" \
+        "$(result scheduled) $(result offered_per_s) $(served requests)"
+    check "merge: the sums hold" sums
+    is "merge: as many times as operations" "$(result ok)" "$(result operations.all.response.count)"
+    check "merge: a summary" grep -q '^verdict' "$tmp/out"
+    "$load" merge "$tmp/part1" "$tmp/part1" 2>"$tmp/messages"
+    is "merge: one part twice, exit 2" 2 $?
+    check "merge: says so" grep -q 'both part 1/2' "$tmp/messages"
+}
+
 test_usage
+test_merge
 test_hostile
 test_memcached
 test_errors
