@@ -415,14 +415,15 @@ nc_says() { (exec 9<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 # Two processes make one load; together they are the one that one process makes.
 test_merge() {
-    local at h
+    local at h pids=()
     serve --value 3
     at=$(date -u -d '+3 seconds' +%FT%TZ)
     for h in 1 2; do
         "$load" "resp://127.0.0.1:$port" --cpus 0 --quiet -o "$tmp/part$h" --part "$h/2" \
             --rate 3000 --for 1s --connections 4 --mix get=3,set=1 --start-at "$at" &
+        pids+=($!)
     done
-    wait "$!" "%-"
+    wait "${pids[@]}"
     stop_server
     "$load" merge "$tmp/part1" "$tmp/part2" -o "$tmp/result" >"$tmp/out"
     is "merge: all of the rate, once" "3000 3000 3000" \
