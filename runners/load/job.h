@@ -66,10 +66,11 @@ struct wb_load_job {
     int64_t gather_ns; /* open loop: arrivals of this time may be sent together; 0: none */
     int64_t ops;       /* measured operations in all instead of a time; 0: by time */
     bool load, load_only;
-    char *load_state;    /* file that an interrupted load goes on from; NULL: none */
-    double verify_share; /* of the gets whose value is compared, 0..1 */
-    char *part_text;     /* "2/4": the second of four */
-    char *start_at;      /* RFC 3339; NULL: now */
+    char *load_state;     /* file that an interrupted load goes on from; NULL: none */
+    double verify_share;  /* of the gets whose value is compared, 0..1 */
+    int64_t resp_version; /* 2 or 3 */
+    char *part_text;      /* "2/4": the second of four */
+    char *start_at;       /* RFC 3339; NULL: now */
     char *output, *ndjson, *hdr;
     bool quiet;
 

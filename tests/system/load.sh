@@ -436,7 +436,52 @@ test_merge() {
     check "merge: says so" grep -q 'both part 1/2' "$tmp/messages"
 }
 
+# Names, passwords and version 3, on a real server; passwords never stand on the command line.
+test_login() {
+    command -v redis-server >/dev/null || return 0
+    local p=$((22000 + $$ % 10000)) url three
+    url=resp://127.0.0.1:$p
+    taskset -c "$last_cpu" redis-server --port "$p" --save '' --requirepass first >/dev/null &
+    other_pid=$!
+    within 10 redis-cli -p "$p" ping >/dev/null 2>&1 || bad redis "does not start"
+    REDISCLI_AUTH=first redis-cli -p "$p" acl setuser bob on '>second' '~*' '+@all' >/dev/null
+    echo second >"$tmp/password"
+    for three in 2 3; do
+        WB_LOAD_PASSWORD=first run "$url" --resp "$three" --load --keys 500 --ops 2000 --verify 1
+        is "login: password, version $three" "2000 0" "$(result ok) $(result failed)"
+        run "$url" --resp "$three" --user bob --password-file "$tmp/password" --keys 500 \
+            --key-choice absent:50% --ops 2000
+        is "login: user and password, version $three" "2000 0" "$(result ok) $(result failed)"
+        check "login: absent keys are misses, version $three" \
+            holds "$(result misses) > 800 && $(result misses) < 1200"
+        is "login: the password is not in the result, version $three" 0 \
+            "$(grep -c second "$tmp/result")"
+        WB_LOAD_PASSWORD=wrong run "$url" --resp "$three" --ops 10
+        is "login: refused, version $three: exit 3" 3 "$code"
+        check "login: refused, version $three: the server's words" grep -q WRONGPASS "$tmp/result"
+    done
+    run "$url" --ops 100
+    is "login: without: class" 100 "$(error unauthorized)"
+    run "$url" --user bob --ops 100
+    is "login: a user without password" 2 "$code"
+    stop_other
+    command -v memcached >/dev/null || return 0
+    echo bob:second >"$tmp/users"
+    chmod 644 "$tmp/users"
+    chmod 755 "$tmp"
+    taskset -c "$last_cpu" memcached -u nobody -l 127.0.0.1 -p "$p" -Y "$tmp/users" &
+    other_pid=$!
+    within 10 nc_says "$p" || bad memcached "does not start"
+    run "memcached://127.0.0.1:$p" --user bob --password-file "$tmp/password" --load --keys 500 \
+        --ops 2000 --verify 1
+    is "login: memcached" "2000 0" "$(result ok) $(result failed)"
+    WB_LOAD_PASSWORD=wrong run "memcached://127.0.0.1:$p" --user bob --ops 100
+    is "login: memcached refuses: exit 3" 3 "$code"
+    stop_other
+}
+
 test_usage
+test_login
 test_merge
 test_hostile
 test_memcached

@@ -4,16 +4,15 @@
 #include <stdlib.h>
 
 #include "runners/load/conn.h"
+#include "runners/load/password.h"
 #include "runners/load/protocols/cql_frame.h"
 #include "server/base/clock.h"
-#include "server/base/file.h"
 #include "server/base/mem.h"
 #include "server/base/units.h"
 
 #define NAME_MAX_BYTES 48 /* of a keyspace or table, as Cassandra has it */
-#define PASSWORD_MAX 4096
-#define HEAD_MAX 256 /* bytes of a request without keys and values */
-#define ROW_EXTRA 64 /* of a row of a batch, beside its id, key and value */
+#define HEAD_MAX 256      /* bytes of a request without keys and values */
+#define ROW_EXTRA 64      /* of a row of a batch, beside its id, key and value */
 #define AGREE_TIMEOUT (30 * WB_SEC)
 #define AGREE_PAUSE (100 * WB_MS)
 
@@ -109,26 +108,16 @@ static int read_version(struct wb_cql *q, const char *s, struct wb_err *err)
     return 0;
 }
 
-/* From the file, or from the environment; never from the command line, which all can see. */
 static int read_password(struct wb_cql *q, const struct wb_load_cql *o, struct wb_err *err)
 {
-    const char *env = getenv("WB_LOAD_PASSWORD");
-    size_t n = 0;
     int rc = 0;
 
     if (!o->user)
         return o->password_file ? wb_fail(err, WB_INVALID, "password-file: there is no --user") : 0;
-    if (o->password_file) {
-        rc = wb_file_read(o->password_file, PASSWORD_MAX, &q->password, &n, err);
-        while (rc == 0 && n > 0 && (q->password[n - 1] == '\n' || q->password[n - 1] == '\r'))
-            q->password[--n] = 0;
-    } else if (env) {
-        q->password = wb_strdup(env);
-    } else {
+    rc = wb_load_password(o->password_file, &q->password, err);
+    if (rc == 0 && !q->password)
         rc = wb_fail(err, WB_INVALID,
-                     "user: no password; give --password-file or set "
-                     "WB_LOAD_PASSWORD");
-    }
+                     "user: no password; give --password-file or set WB_LOAD_PASSWORD");
     q->hello.user = o->user;
     q->hello.password = q->password;
     return rc;

@@ -8,11 +8,13 @@
  *     add KEY 0 0 BYTES STORED, or NOT_STORED when the key is there: both are what was asked for
  *     delete KEY        DELETED, or NOT_FOUND: the same
  *
- * and in place of any of these ERROR, CLIENT_ERROR text or SERVER_ERROR text.
+ * and in place of any of these ERROR, CLIENT_ERROR text or SERVER_ERROR text. A connection to a
+ * server that asks for a password begins with a set of "USER PASSWORD" under any key.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "runners/load/password.h"
 #include "runners/load/protocols/textual.h"
 #include "runners/load/worker.h"
 #include "server/base/mem.h"
@@ -26,12 +28,42 @@ static const char *const ops[] = {"get", "set", "add", "delete", "mg", NULL};
 struct memcached {
     const struct wb_load_data *data;
     struct wb_template request[OPS]; /* set, add: up to the value */
+    struct wb_buf hello;             /* what a connection begins with; empty: nothing */
 };
 
 struct memcached_conn {
     struct wb_pieces pieces;
-    bool end_due; /* the value of a get was received, its END was not */
+    bool end_due;  /* the value of a get was received, its END was not */
+    bool greeting; /* the answer to the greeting is due */
 };
+
+static int make_hello(struct memcached *m, const struct wb_load_job *job, struct wb_err *err)
+{
+    WB_AUTO_FREE char *password = NULL;
+    int rc = wb_load_password(job->cql.password_file, &password, err);
+
+    if (rc < 0 || (!password && !job->cql.user))
+        return rc;
+    if (!password || !job->cql.user)
+        return wb_fail(err, WB_INVALID,
+                       "memcached wants a user and a password: give --user, and "
+                       "--password-file or WB_LOAD_PASSWORD");
+    wb_buf_addf(&m->hello, "set wb 0 0 %zu\r\n%s %s\r\n",
+                strlen(job->cql.user) + 1 + strlen(password), job->cql.user, password);
+    return wb_hello_check(&m->hello, err);
+}
+
+static void end(void *context)
+{
+    struct memcached *m = context;
+
+    if (!m)
+        return;
+    for (int i = 0; i < OPS; i++)
+        wb_template_release(&m->request[i]);
+    wb_buf_release(&m->hello);
+    free(m);
+}
 
 static int setup(const struct wb_load_data *data, void **context, struct wb_err *err)
 {
@@ -44,27 +76,23 @@ static int setup(const struct wb_load_data *data, void **context, struct wb_err 
         [OP_MG] = {"mg ", " v\r\n"}, [OP_DELETE] = {"delete ", "\r\n"},
     };
     struct memcached *m;
+    int rc;
 
     if (data->keys.bytes > KEY_MOST)
         return wb_fail(err, WB_INVALID, "key-bytes: %u is more than memcached's %d",
                        data->keys.bytes, KEY_MOST);
     m = wb_calloc(1, sizeof(*m));
     m->data = data;
+    m->hello = (struct wb_buf)WB_BUF_INIT(WB_HELLO_MAX);
+    rc = make_hello(m, data->job, err);
+    if (rc < 0) {
+        end(m);
+        return rc;
+    }
     for (int i = 0; i < OPS; i++)
         wb_template_init(&m->request[i], &data->keys, text[i].head, text[i].tail);
     *context = m;
     return 0;
-}
-
-static void end(void *context)
-{
-    struct memcached *m = context;
-
-    if (!m)
-        return;
-    for (int i = 0; i < OPS; i++)
-        wb_template_release(&m->request[i]);
-    free(m);
 }
 
 static size_t request_max(const void *context)
@@ -81,7 +109,20 @@ static void reset(void *context, void *conn_state)
 
     (void)context;
     wb_pieces_reset(&mc->pieces);
-    mc->end_due = false;
+    mc->end_due = mc->greeting = false;
+}
+
+static void greet(void *context, struct wb_worker *w, struct wb_conn *c)
+{
+    const struct memcached *m = context;
+    struct memcached_conn *mc = c->proto;
+
+    if (m->hello.len == 0) {
+        wb_conn_greeted(w, c);
+        return;
+    }
+    mc->greeting = true;
+    (void)wb_conn_say(w, c, m->hello.data, m->hello.len); /* there is room: see control_max */
 }
 
 static char *build(const void *context, struct wb_conn *c, const struct wb_slot *s, uint64_t key,
@@ -224,6 +265,15 @@ static int take_line(const struct memcached *m, struct wb_worker *w, struct wb_c
     struct wb_slot *s = wb_worker_expects(c);
     enum wb_reply reply;
 
+    if (mc->greeting) {
+        mc->greeting = false;
+        if (!is(line, len, "STORED")) {
+            wb_worker_refused(w, line, len);
+            return -1;
+        }
+        wb_conn_greeted(w, c);
+        return 0;
+    }
     if (!s)
         return -1;
     if (mc->end_due) {
@@ -320,10 +370,12 @@ const struct wb_protocol wb_protocol_memcached = {
     .write_op = OP_SET,
     .read_op = OP_GET,
     .conn_size = sizeof(struct memcached_conn),
+    .control_max = WB_HELLO_MAX,
     .setup = setup,
     .end = end,
     .request_max = request_max,
     .reset = reset,
+    .greet = greet,
     .build = build,
     .feed = feed,
 };

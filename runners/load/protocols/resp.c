@@ -1,16 +1,18 @@
 /*
- * RESP 2 (Redis, Valkey, KeyDB...): GET and SET, pipelined. Replies come in the order of the
+ * RESP 2 and 3 (Redis, Valkey, KeyDB...): GET and SET, pipelined. Replies come in the order of the
  * requests and are parsed where they lie; of a reply that is cut by the end of a read only its
- * state is kept.
+ * state is kept. A connection begins with HELLO 3 or AUTH where it is asked for.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "runners/load/password.h"
 #include "runners/load/protocols/textual.h"
 #include "runners/load/worker.h"
 #include "server/base/mem.h"
 
 #define BULK_MAX (512LL << 20)
+#define PASSED_MAX 1000000 /* values of one greeting or push */
 
 enum { OP_GET, OP_SET };
 static const char *const ops[] = {"get", "set", NULL};
@@ -18,22 +20,47 @@ static const char *const ops[] = {"get", "set", NULL};
 struct resp {
     const struct wb_load_data *data;
     struct wb_template get, set; /* the latter up to the value */
+    bool three;                  /* version 3 */
+    struct wb_buf hello;         /* what a connection begins with; empty: nothing */
 };
 
-static int setup(const struct wb_load_data *data, void **context, struct wb_err *err)
-{
-    struct resp *r = wb_calloc(1, sizeof(*r));
-    WB_AUTO_FREE char *get = wb_strf("*2\r\n$3\r\nGET\r\n$%u\r\n", data->keys.bytes);
-    WB_AUTO_FREE char *set = wb_strf("*3\r\n$3\r\nSET\r\n$%u\r\n", data->keys.bytes);
-    WB_AUTO_FREE char *value =
-        data->values.fixed ? wb_strf("\r\n$%u\r\n", data->values.most) : wb_strdup("\r\n$");
+struct resp_conn {
+    struct wb_pieces pieces;
+    bool greeting;   /* the answer to the greeting is due */
+    bool error_text; /* the block is the text of an error */
+    int64_t pass;    /* values to pass over: of the answer to a greeting, of a push */
+};
 
-    (void)err;
-    r->data = data;
-    wb_template_init(&r->get, &data->keys, get, "\r\n");
-    wb_template_init(&r->set, &data->keys, set, value);
-    *context = r;
-    return 0;
+static void add_word(struct wb_buf *b, const char *word)
+{
+    wb_buf_addf(b, "$%zu\r\n%s\r\n", strlen(word), word);
+}
+
+static int make_hello(struct resp *r, const struct wb_load_job *job, struct wb_err *err)
+{
+    WB_AUTO_FREE char *password = NULL;
+    int rc = wb_load_password(job->cql.password_file, &password, err), words;
+
+    if (rc < 0)
+        return rc;
+    if (job->cql.user && !password)
+        return wb_fail(err, WB_INVALID,
+                       "user: no password; give --password-file or set WB_LOAD_PASSWORD");
+    if (!r->three && !password)
+        return 0;
+    words = (r->three ? 2 : 0) + (password ? 2 : 0) + (job->cql.user || r->three) * !!password;
+    wb_buf_addf(&r->hello, "*%d\r\n", words);
+    if (r->three) {
+        add_word(&r->hello, "HELLO");
+        add_word(&r->hello, "3");
+    }
+    if (password) {
+        add_word(&r->hello, "AUTH");
+        if (job->cql.user || r->three) /* the name of who has none */
+            add_word(&r->hello, job->cql.user ? job->cql.user : "default");
+        add_word(&r->hello, password);
+    }
+    return wb_hello_check(&r->hello, err);
 }
 
 static void end(void *context)
@@ -44,7 +71,32 @@ static void end(void *context)
         return;
     wb_template_release(&r->get);
     wb_template_release(&r->set);
+    wb_buf_release(&r->hello);
     free(r);
+}
+
+static int setup(const struct wb_load_data *data, void **context, struct wb_err *err)
+{
+    struct resp *r = wb_calloc(1, sizeof(*r));
+    WB_AUTO_FREE char *get = wb_strf("*2\r\n$3\r\nGET\r\n$%u\r\n", data->keys.bytes);
+    WB_AUTO_FREE char *set = wb_strf("*3\r\n$3\r\nSET\r\n$%u\r\n", data->keys.bytes);
+    WB_AUTO_FREE char *value =
+        data->values.fixed ? wb_strf("\r\n$%u\r\n", data->values.most) : wb_strdup("\r\n$");
+
+    int rc;
+
+    r->data = data;
+    r->hello = (struct wb_buf)WB_BUF_INIT(WB_HELLO_MAX);
+    r->three = data->job->resp_version == 3;
+    rc = make_hello(r, data->job, err);
+    if (rc < 0) {
+        end(r);
+        return rc;
+    }
+    wb_template_init(&r->get, &data->keys, get, "\r\n");
+    wb_template_init(&r->set, &data->keys, set, value);
+    *context = r;
+    return 0;
 }
 
 static size_t request_max(const void *context)
@@ -57,8 +109,26 @@ static size_t request_max(const void *context)
 
 static void reset(void *context, void *conn_state)
 {
+    struct resp_conn *rc = conn_state;
+
     (void)context;
-    wb_pieces_reset(conn_state);
+    wb_pieces_reset(&rc->pieces);
+    rc->greeting = rc->error_text = false;
+    rc->pass = 0;
+}
+
+static void greet(void *context, struct wb_worker *w, struct wb_conn *c)
+{
+    const struct resp *r = context;
+    struct resp_conn *rc = c->proto;
+
+    if (r->hello.len == 0) {
+        wb_conn_greeted(w, c);
+        return;
+    }
+    rc->greeting = true;
+    rc->pass = 1;
+    (void)wb_conn_say(w, c, r->hello.data, r->hello.len); /* there is room: see control_max */
 }
 
 static char *build(const void *context, struct wb_conn *c, const struct wb_slot *s, uint64_t key,
@@ -81,15 +151,99 @@ static char *build(const void *context, struct wb_conn *c, const struct wb_slot 
     return out + 2;
 }
 
+/* A value was passed over; after the last one of the answer to the greeting work begins. */
+static void passed(struct resp_conn *rc, struct wb_worker *w, struct wb_conn *c)
+{
+    if (--rc->pass > 0 || !rc->greeting)
+        return;
+    rc->greeting = false;
+    wb_conn_greeted(w, c);
+}
+
+/* A line of values that are not looked at. -1: the peer refuses the greeting, or it is none. */
+static int pass_line(struct resp_conn *rc, struct wb_worker *w, struct wb_conn *c, const char *p,
+                     const char *cr)
+{
+    bool null = cr - p == 3 && p[1] == '-' && p[2] == '1';
+    int64_t n = 0;
+
+    if (rc->greeting && (*p == '-' || *p == '!')) {
+        wb_worker_refused(w, p + 1, (size_t)(cr - p - 1));
+        return -1;
+    }
+    if (strchr("$=!*~>%|", *p) && !null &&
+        (!wb_pieces_number(p + 1, (size_t)(cr - p - 1), &n) || n > BULK_MAX))
+        return -1;
+    switch (*p) {
+    case '$':
+    case '=':
+    case '!':
+        if (!null) {
+            wb_pieces_block(&rc->pieces, n, NULL, 0);
+            return 0;
+        }
+        break;
+    case '%':
+    case '|': /* a value follows that the attributes belong to */
+        n = 2 * n + (*p == '|');
+        __attribute__((fallthrough));
+    case '*':
+    case '~':
+    case '>':
+        rc->pass += n;
+        if (rc->pass > PASSED_MAX)
+            return -1;
+        break;
+    case '+':
+    case '-':
+    case ':':
+    case ',':
+    case '#':
+    case '(':
+    case '_':
+        break;
+    default:
+        return -1;
+    }
+    passed(rc, w, c);
+    return 0;
+}
+
+/* The class of an error by its first word. */
+static enum wb_reply error_class(const char *text, size_t n)
+{
+    static const struct {
+        const char *word;
+        enum wb_reply class;
+    } words[] = {
+        {"NOAUTH ", WB_REPLY_UNAUTHORIZED},    {"NOPERM ", WB_REPLY_UNAUTHORIZED},
+        {"LOADING ", WB_REPLY_UNAVAILABLE},    {"CLUSTERDOWN ", WB_REPLY_UNAVAILABLE},
+        {"MASTERDOWN ", WB_REPLY_UNAVAILABLE}, {"NOREPLICAS ", WB_REPLY_UNAVAILABLE},
+        {"BUSY ", WB_REPLY_OVERLOADED},        {"WRONGTYPE ", WB_REPLY_INVALID},
+    };
+
+    for (size_t i = 0; i < WB_LEN(words); i++)
+        if (n >= strlen(words[i].word) && memcmp(text, words[i].word, strlen(words[i].word)) == 0)
+            return words[i].class;
+    return WB_REPLY_SERVER;
+}
+
 /* The whole reply is a line, or its first line opens a bulk. p..cr is the line without CRLF (of a
  * cut long one its beginning). Returns -1 when it breaks the protocol. */
 static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, const char *p,
                      const char *cr)
 {
+    struct resp_conn *rc = c->proto;
     struct wb_slot *s = wb_worker_expects(c);
     int64_t n = 0;
 
-    if (!s || cr == p)
+    if (cr == p)
+        return -1;
+    if (r->three && *p == '>' && rc->pass == 0)
+        rc->pass = 1;
+    if (rc->pass > 0)
+        return pass_line(rc, w, c, p, cr);
+    if (!s)
         return -1;
     switch (*p) {
     case '+':
@@ -100,7 +254,18 @@ static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, con
         return 0;
     case '-':
         wb_worker_error_text(w, p + 1, (size_t)(cr - p - 1));
-        wb_worker_reply(w, c, WB_REPLY_SERVER);
+        wb_worker_reply(w, c, error_class(p + 1, (size_t)(cr - p - 1)));
+        return 0;
+    case '_':
+        if (!r->three || cr - p != 1)
+            return -1;
+        wb_worker_reply(w, c, s->op == OP_GET ? WB_REPLY_MISS : WB_REPLY_PROTOCOL);
+        return 0;
+    case '!':
+        if (!r->three || !wb_pieces_number(p + 1, (size_t)(cr - p - 1), &n))
+            return -1;
+        rc->error_text = true;
+        wb_pieces_block(&rc->pieces, n, NULL, 0);
         return 0;
     case ':': /* well formed, but the answer to neither operation */
         wb_worker_reply(w, c, WB_REPLY_PROTOCOL);
@@ -113,9 +278,9 @@ static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, con
         if (!wb_pieces_number(p + 1, (size_t)(cr - p - 1), &n) || n > BULK_MAX)
             return -1;
         if (s->flags & WB_SLOT_VERIFY)
-            wb_pieces_block(c->proto, n, &r->data->values, wb_worker_key(w, s));
+            wb_pieces_block(&rc->pieces, n, &r->data->values, wb_worker_key(w, s));
         else
-            wb_pieces_block(c->proto, n, NULL, 0);
+            wb_pieces_block(&rc->pieces, n, NULL, 0);
         return 0;
     default:
         return -1;
@@ -125,12 +290,20 @@ static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, con
 /* A bulk reply has ended. */
 static void end_bulk(struct wb_worker *w, struct wb_conn *c)
 {
-    const struct wb_pieces *p = c->proto;
+    struct resp_conn *rc = c->proto;
+    const struct wb_pieces *p = &rc->pieces;
 
-    if (c->slots[c->head & c->mask].op != OP_GET)
+    if (rc->pass > 0) {
+        passed(rc, w, c);
+    } else if (rc->error_text) {
+        rc->error_text = false;
+        wb_worker_error_text(w, "an error of several lines", 25);
+        wb_worker_reply(w, c, WB_REPLY_SERVER);
+    } else if (c->slots[c->head & c->mask].op != OP_GET) {
         wb_worker_reply(w, c, WB_REPLY_PROTOCOL);
-    else
+    } else {
         wb_worker_reply(w, c, p->differs ? WB_REPLY_MISMATCH : WB_REPLY_OK);
+    }
 }
 
 /* The usual replies when they are whole: +OK, and a short or long bulk that is not compared.
@@ -165,12 +338,13 @@ static inline const char *take_usual(struct wb_worker *w, struct wb_conn *c, con
 
 static int feed(void *context, struct wb_worker *w, struct wb_conn *c, const char *data, size_t n)
 {
-    struct wb_pieces *pieces = c->proto;
+    struct resp_conn *rc = c->proto;
+    struct wb_pieces *pieces = &rc->pieces;
     const char *p = data, *stop = data + n, *line;
     size_t used, len;
 
     while (p < stop) {
-        if (wb_pieces_whole(pieces)) {
+        if (wb_pieces_whole(pieces) && rc->pass == 0) {
             const char *after = take_usual(w, c, p, stop);
             if (after != p) {
                 p = after;
@@ -195,16 +369,18 @@ static int feed(void *context, struct wb_worker *w, struct wb_conn *c, const cha
 
 const struct wb_protocol wb_protocol_resp = {
     .name = "resp",
-    .summary = "Redis protocol, version 2",
+    .summary = "Redis protocol, version 2 or 3",
     .port = 6379,
     .ops = ops,
     .write_op = OP_SET,
     .read_op = OP_GET,
-    .conn_size = sizeof(struct wb_pieces),
+    .conn_size = sizeof(struct resp_conn),
+    .control_max = WB_HELLO_MAX,
     .setup = setup,
     .end = end,
     .request_max = request_max,
     .reset = reset,
+    .greet = greet,
     .build = build,
     .feed = feed,
 };

@@ -23,6 +23,11 @@ void wb_template_release(struct wb_template *t)
     *t = (struct wb_template){0};
 }
 
+int wb_hello_check(const struct wb_buf *hello, struct wb_err *err)
+{
+    return wb_buf_check(hello, "user and password", err);
+}
+
 /* Adds to a line that was cut before or is cut now. */
 static size_t cut_line(struct wb_pieces *p, const char *data, size_t n, const char *lf,
                        const char **text, size_t *len)

@@ -13,6 +13,7 @@
 
 #include "runners/load/protocol.h"
 
+#define WB_HELLO_MAX 1024 /* bytes of a greeting: name and password of a person */
 #define WB_LINE_MAX 65536 /* bytes of a line; longer ones break the protocol */
 #define WB_LINE_KEPT 320  /* bytes kept of a cut line */
 
@@ -39,6 +40,10 @@ static inline char *wb_template_write(const struct wb_template *t, const struct 
     wb_keys_digits(keys, key, out + t->key_end);
     return out + t->len;
 }
+
+/* Checks a greeting that was built in a WB_BUF_INIT(WB_HELLO_MAX): WB_LIMIT when name and password
+ * are too long. */
+int wb_hello_check(const struct wb_buf *hello, struct wb_err *err) WB_MUST_CHECK;
 
 /* Of one connection; zeroed is a good beginning. */
 struct wb_pieces {

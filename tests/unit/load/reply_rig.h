@@ -27,14 +27,17 @@ struct rig {
 struct want {
     const char *ops, *text;
     int rc;
-    unsigned ok, misses, server, protocol, mismatch, invalid, unauthorized, left;
+    unsigned ok, misses, server, protocol, mismatch, invalid, unauthorized, unavailable, left;
+    int version; /* of RESP; 0: 2 */
 };
 
-static void rig_up(struct rig *r, const struct wb_protocol *protocol, const char *letters)
+static void rig_up_version(struct rig *r, const struct wb_protocol *protocol, const char *letters,
+                           int version)
 {
     *r = (struct rig){.protocol = protocol, .letters = letters};
     wb_load_job_init(&r->job);
     r->job.depth = 64;
+    r->job.resp_version = version;
     r->job.value_bytes = VALUE;
     r->job.key_law.choice = WB_LOAD_SEQUENTIAL;
     wb_keys_init(&r->plan.data.keys, &r->job);
@@ -49,6 +52,11 @@ static void rig_up(struct rig *r, const struct wb_protocol *protocol, const char
     assert_int_equal(protocol->setup(&r->plan.data, &r->w.context, NULL), 0);
     wb_conn_init(&r->c, &r->job, protocol->request_max(r->w.context), protocol->conn_size);
     protocol->reset(r->w.context, r->c.proto);
+}
+
+static void rig_up(struct rig *r, const struct wb_protocol *protocol, const char *letters)
+{
+    rig_up_version(r, protocol, letters, 2);
 }
 
 static void rig_down(struct rig *r)
@@ -99,7 +107,7 @@ static void check_replies(const struct wb_protocol *protocol, const char *letter
         struct rig r;
         const struct wb_phase_stats *ph = &r.stats.phase[WB_PHASE_MEASURE];
         struct wb_phase_sum sum;
-        rig_up(&r, protocol, letters);
+        rig_up_version(&r, protocol, letters, want->version ? want->version : 2);
         in_flight(&r, want->ops);
         assert_int_equal(feed(&r, text, len, n), want->rc);
         sum = wb_phase_total(&r.stats, WB_PHASE_MEASURE);
@@ -110,8 +118,41 @@ static void check_replies(const struct wb_protocol *protocol, const char *letter
         assert_int_equal(ph->errors[WB_REPLY_MISMATCH], want->mismatch);
         assert_int_equal(ph->errors[WB_REPLY_INVALID], want->invalid);
         assert_int_equal(ph->errors[WB_REPLY_UNAUTHORIZED], want->unauthorized);
+        assert_int_equal(ph->errors[WB_REPLY_UNAVAILABLE], want->unavailable);
         assert_int_equal(wb_conn_in_flight(&r.c), want->left);
         assert_int_equal(r.w.live, want->left);
+        rig_down(&r);
+    }
+}
+
+/* What the connection says first, whole; then the answer in pieces of every size. The connection is
+ * up at its end, or feed returns -1 and the worker has kept the reason. */
+static void check_greeting(const struct wb_protocol *protocol, const char *letters, int version,
+                           const char *user, const char *password, const char *says,
+                           const char *answer, const char *refusal)
+{
+    size_t len = strlen(answer);
+
+    for (size_t n = 0; n <= len && n < 40; n++) {
+        struct rig r;
+        struct wb_worker *w = &r.w;
+        rig_up_version(&r, protocol, letters, version);
+        protocol->end(w->context);
+        r.job.cql.user = wb_strdup(user);
+        if (password)
+            assert_int_equal(setenv("WB_LOAD_PASSWORD", password, 1), 0);
+        assert_int_equal(protocol->setup(&r.plan.data, &w->context, NULL), 0);
+        assert_int_equal(unsetenv("WB_LOAD_PASSWORD"), 0);
+        wb_conn_extend(&r.c, protocol);
+        r.c.state = WB_CONN_GREETING;
+        protocol->greet(w->context, w, &r.c);
+        assert_int_equal(r.c.out_len, strlen(says));
+        assert_memory_equal(r.c.out, says, strlen(says));
+        assert_int_equal(feed(&r, answer, len, n), refusal ? -1 : 0);
+        assert_int_equal(r.c.state, refusal ? WB_CONN_GREETING : WB_CONN_UP);
+        if (refusal)
+            assert_string_equal(w->refusal, refusal);
+        free(r.job.cql.user);
         rig_down(&r);
     }
 }

@@ -227,13 +227,24 @@ static void test_reset(void **state)
     rig_down(&r);
 }
 
+static void test_greeting(void **state)
+{
+    (void)state;
+    check_greeting(&wb_protocol_memcached, LETTERS, 2, NULL, NULL, "", "", NULL);
+    check_greeting(&wb_protocol_memcached, LETTERS, 2, "bob", "pw", "set wb 0 0 6\r\nbob pw\r\n",
+                   "STORED\r\n", NULL);
+    check_greeting(&wb_protocol_memcached, LETTERS, 2, "bob", "no", "set wb 0 0 6\r\nbob no\r\n",
+                   "CLIENT_ERROR authentication failure\r\n",
+                   "CLIENT_ERROR authentication failure");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replies),      cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_binary_value), cmocka_unit_test(test_verify),
         cmocka_unit_test(test_long_key),     cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_reset),        cmocka_unit_test(test_greeting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

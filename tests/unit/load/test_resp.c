@@ -28,7 +28,9 @@ static void test_replies(void **state)
         {.ops = "gg", .text = "$5\r\n+OK\r\n\r\n", .ok = 1, .left = 1},
         {.ops = "g", .text = "-ERR no\r\n", .server = 1},
         {.ops = "s", .text = "-\r\n", .server = 1},
-        {.ops = "gs", .text = "-LOADING x\r\n+OK\r\n", .ok = 1, .server = 1},
+        {.ops = "gs", .text = "-LOADING x\r\n+OK\r\n", .ok = 1, .unavailable = 1},
+        {.ops = "gs", .text = "-NOAUTH x\r\n-NOPERM y\r\n", .unauthorized = 2},
+        {.ops = "gs", .text = "-WRONGTYPE x\r\n-WRONGTYPES\r\n", .invalid = 1, .server = 1},
         /* well formed, but not the answer to the question */
         {.ops = "g", .text = "+OK\r\n", .protocol = 1},
         {.ops = "s", .text = "+QUEUED\r\n", .protocol = 1},
@@ -80,6 +82,70 @@ static void test_hostile(void **state)
     (void)state;
     for (size_t i = 0; i < WB_LEN(rows); i++)
         check(&rows[i], rows[i].text, strlen(rows[i].text));
+}
+
+static void test_version_three(void **state)
+{
+    static const struct want rows[] = {
+        {.ops = "g", .text = "_\r\n", .ok = 1, .misses = 1},
+        {.ops = "g", .text = "$-1\r\n", .ok = 1, .misses = 1},
+        {.ops = "s", .text = "_\r\n", .protocol = 1},
+        {.ops = "gs", .text = "$1\r\nx\r\n+OK\r\n", .ok = 2},
+        {.ops = "gs", .text = "!9\r\nERR\r\nmore\r\n+OK\r\n", .ok = 1, .server = 1},
+        /* pushes come between replies and belong to none of them */
+        {.ops = "s", .text = ">2\r\n+invalidate\r\n*1\r\n$2\r\nOK\r\n+OK\r\n", .ok = 1},
+        {.ops = "s", .text = ">0\r\n+OK\r\n>1\r\n_\r\n", .ok = 1},
+        {.ops = "", .text = ">1\r\n%1\r\n#t\r\n,1.5\r\n"},
+        {.ops = "g", .text = ">1\r\n|1\r\n+a\r\n:1\r\n*-1\r\n$0\r\n\r\n", .ok = 1},
+        {.ops = "g", .text = ">1\r\n", .left = 1},
+        {.ops = "g", .text = "_x\r\n", .rc = -1, .left = 1},
+        {.ops = "g", .text = "!x\r\n", .rc = -1, .left = 1},
+        {.ops = "g", .text = ">1\r\n?\r\n", .rc = -1, .left = 1},
+        {.ops = "g", .text = ">x\r\n", .rc = -1, .left = 1},
+        {.ops = "g", .text = ">999999999\r\n", .rc = -1, .left = 1},
+        {.ops = "g", .text = ">1\r\n*1000000\r\n*1000000\r\n", .rc = -1, .left = 1},
+    };
+    /* of version 3 alone */
+    static const struct want two[] = {
+        {.ops = "g", .text = "_\r\n", .rc = -1, .left = 1},
+        {.ops = "g", .text = "!3\r\nERR\r\n", .rc = -1, .left = 1},
+        {.ops = "g", .text = ">0\r\n", .rc = -1, .left = 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        struct want three = rows[i];
+        three.version = 3;
+        check(&three, three.text, strlen(three.text));
+    }
+    for (size_t i = 0; i < WB_LEN(two); i++)
+        check(&two[i], two[i].text, strlen(two[i].text));
+}
+
+static void test_greeting(void **state)
+{
+    static const struct {
+        int version;
+        const char *user, *password, *says, *answer, *refusal;
+    } rows[] = {
+        {2, NULL, "pw", "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n", "+OK\r\n", NULL},
+        {2, "bob", "p w", "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$3\r\np w\r\n", "+OK\r\n", NULL},
+        {2, NULL, "no", "*2\r\n$4\r\nAUTH\r\n$2\r\nno\r\n", "-WRONGPASS x\r\n", "WRONGPASS x"},
+        {2, NULL, NULL, "", "", NULL},
+        {3, NULL, NULL, "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n",
+         "%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n+proto\r\n:3\r\n$7\r\nmodules\r\n*2\r\n$-1\r\n%"
+         "0\r\n",
+         NULL},
+        {3, NULL, "pw",
+         "*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$2\r\npw\r\n", "%0\r\n",
+         NULL},
+        {3, NULL, NULL, "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", "-NOPROTO no\r\n", "NOPROTO no"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WB_LEN(rows); i++)
+        check_greeting(&wb_protocol_resp, "gs", rows[i].version, rows[i].user, rows[i].password,
+                       rows[i].says, rows[i].answer, rows[i].refusal);
 }
 
 /* NUL and high bytes are data like all others. */
@@ -189,7 +255,8 @@ int main(void)
         cmocka_unit_test(test_replies),      cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_binary_value), cmocka_unit_test(test_verify),
         cmocka_unit_test(test_long_lines),   cmocka_unit_test(test_late),
-        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_requests),     cmocka_unit_test(test_version_three),
+        cmocka_unit_test(test_greeting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
