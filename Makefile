@@ -24,8 +24,8 @@ endif
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SAN) -fno-common -fstack-protector-strong -ffp-contract=off \
 	$(if $(SANITIZER),,-D_FORTIFY_SOURCE=2) -D_GNU_SOURCE -DWB_VERSION='"$(VERSION)"' -DWB_DATA_DIR='"$(DATA_DIR)"' -I. -MMD -MP
-LIBS_LOAD := -ljansson -lyaml -lcrypto -llz4 -ldeflate -lz -lm -lpthread
-LIBS := -ljansson -lsqlite3 -lmicrohttpd -lyaml -lcurl -lgit2 -lcrypto -lzstd -llz4 -ldeflate -lz -lm -lpthread
+LIBS_LOAD := -ljansson -lyaml -lssl -lcrypto -llz4 -ldeflate -lz -lm -lpthread
+LIBS := -ljansson -lsqlite3 -lmicrohttpd -lyaml -lcurl -lgit2 -lssl -lcrypto -lzstd -llz4 -ldeflate -lz -lm -lpthread
 
 BASE_SRC := $(wildcard server/base/*.c)
 WB_SRC := $(wildcard server/study/*.c server/engine/*.c server/collect/*.c server/record/*.c \

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runners/load/tls.h"
 #include "runners/load/worker.h"
 #include "server/base/clock.h"
 #include "server/base/mem.h"
@@ -80,6 +81,7 @@ void wb_conn_extend(struct wb_conn *c, const struct wb_protocol *p)
 
 void wb_conn_release(struct wb_conn *c)
 {
+    wb_tls_end(c->tls);
     if (c->fd >= 0)
         (void)close(c->fd);
     free(c->slots);
@@ -94,6 +96,8 @@ static void plan_retry(struct wb_worker *w, struct wb_conn *c, int sys)
 {
     if (c->fd >= 0)
         (void)close(c->fd);
+    wb_tls_end(c->tls);
+    c->tls = NULL;
     c->fd = -1;
     c->state = WB_CONN_DOWN;
     c->want_out = false;
@@ -123,14 +127,18 @@ static void register_events(struct wb_worker *w, struct wb_conn *c)
 
 /* The library's send and recv are cancellation points: with threads, each call switches the kind
  * of cancellation twice, a few percent of its cost. These threads are never cancelled. */
-static ssize_t send_now(int fd, const void *data, size_t n)
+static ssize_t send_now(const struct wb_conn *c, const void *data, size_t n)
 {
-    return syscall(SYS_sendto, fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+    if (__builtin_expect(c->tls != NULL, 0))
+        return wb_tls_send(c->tls, data, n);
+    return syscall(SYS_sendto, c->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
 }
 
-static ssize_t recv_now(int fd, void *data, size_t n)
+static ssize_t recv_now(const struct wb_conn *c, void *data, size_t n)
 {
-    return syscall(SYS_recvfrom, fd, data, n, MSG_DONTWAIT, NULL, NULL);
+    if (__builtin_expect(c->tls != NULL, 0))
+        return wb_tls_recv(c->tls, data, n);
+    return syscall(SYS_recvfrom, c->fd, data, n, MSG_DONTWAIT, NULL, NULL);
 }
 
 bool wb_conn_say(struct wb_worker *w, struct wb_conn *c, const void *data, size_t n)
@@ -154,7 +162,8 @@ void wb_conn_greeted(struct wb_worker *w, struct wb_conn *c)
         wb_worker_refill(w, c);
 }
 
-static void connected(struct wb_worker *w, struct wb_conn *c)
+/* Messages can be exchanged. */
+static void open_for_words(struct wb_worker *w, struct wb_conn *c)
 {
     c->want_out = false;
     c->heard = w->now;
@@ -165,6 +174,30 @@ static void connected(struct wb_worker *w, struct wb_conn *c)
     }
     c->state = WB_CONN_GREETING;
     w->protocol->greet(w->context, w, c);
+}
+
+static void secure(struct wb_worker *w, struct wb_conn *c)
+{
+    struct wb_err err = WB_ERR_INIT;
+    int rc = wb_tls_handshake(c->tls, &err);
+
+    if (rc > 0) {
+        open_for_words(w, c);
+    } else if (rc < 0) {
+        wb_worker_refused(w, err.root, strlen(err.root));
+        connect_failed(w, c, EPROTO);
+    }
+}
+
+static void connected(struct wb_worker *w, struct wb_conn *c)
+{
+    if (!w->plan->tls || w->protocol->no_socket) {
+        open_for_words(w, c);
+        return;
+    }
+    c->state = WB_CONN_SECURING;
+    c->tls = wb_tls_begin(w->plan->tls, c->fd, w->plan->target.addr[c->target].name);
+    secure(w, c);
 }
 
 void wb_conn_open(struct wb_worker *w, struct wb_conn *c)
@@ -286,7 +319,7 @@ static void flush(struct wb_worker *w, struct wb_conn *c)
         return;
     }
     do {
-        sent = send_now(c->fd, c->out + c->out_sent, c->out_len - c->out_sent);
+        sent = send_now(c, c->out + c->out_sent, c->out_len - c->out_sent);
     } while (sent < 0 && errno == EINTR);
     w->cur->sends++;
     if (sent < 0 && errno != EAGAIN) {
@@ -322,7 +355,7 @@ static enum read_end receive_once(struct wb_worker *w, struct wb_conn *c)
     ssize_t n;
 
     do {
-        n = recv_now(c->fd, w->rbuf, w->rbuf_size);
+        n = recv_now(c, w->rbuf, w->rbuf_size);
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return READ_NOTHING;
@@ -367,6 +400,11 @@ void wb_conn_event(struct wb_worker *w, struct wb_conn *c, uint32_t events)
     if (c->state == WB_CONN_CONNECTING) {
         finish_connect(w, c);
         return;
+    }
+    if (c->state == WB_CONN_SECURING) {
+        secure(w, c);
+        if (c->state != WB_CONN_UP && c->state != WB_CONN_GREETING)
+            return; /* what else the event tells is for the handshake */
     }
     if (c->state == WB_CONN_DOWN)
         return;

@@ -25,6 +25,7 @@
 #include "server/base/err.h"
 
 struct wb_protocol;
+struct wb_tls_conn;
 struct wb_worker;
 
 enum wb_slot_flags {
@@ -44,12 +45,19 @@ struct wb_slot {
     uint32_t txn; /* TXN: which of the worker's */
 };
 
-enum wb_conn_state { WB_CONN_DOWN, WB_CONN_CONNECTING, WB_CONN_GREETING, WB_CONN_UP };
+enum wb_conn_state {
+    WB_CONN_DOWN,
+    WB_CONN_CONNECTING,
+    WB_CONN_SECURING, /* TLS handshake */
+    WB_CONN_GREETING,
+    WB_CONN_UP
+};
 
 #define WB_STREAMS_MAX 16384 /* in flight on a connection with streams, expired ones included */
 
 struct wb_conn {
-    int fd; /* -1 when down or without socket */
+    int fd;                  /* -1 when down or without socket */
+    struct wb_tls_conn *tls; /* NULL: plain */
     uint8_t state;
     bool dirty;    /* in the list of those to send */
     bool ready;    /* in the ring of those with a free slot */

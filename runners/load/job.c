@@ -127,9 +127,13 @@ static const struct field fields[] = {
     {"datacentre", "--datacentre", "NAME", F_TEXT, AT(cql.datacentre), 0, 0, 0,
      "cql: local datacentre [of the first address]"},
     {"user", "--user", "NAME", F_TEXT, AT(cql.user), 0, 0, 0,
-     "who to log in as; see --password-file [nobody]"},
+     "login: user; see --password-file [nobody]"},
     {"password_file", "--password-file", "FILE", F_TEXT, AT(cql.password_file), 0, 0, 0,
-     "file with the password [environment: WB_LOAD_PASSWORD]"},
+     "login: file with the password [environment: WB_LOAD_PASSWORD]"},
+    {"tls", "--tls", "CA", F_TEXT, AT(tls), 0, 0, 0,
+     "login: TLS; FILE that signs the server, system or unchecked"},
+    {"tls_cert", "--tls-cert", "FILE", F_TEXT, AT(tls_cert), 0, 0, 0,
+     "login: TLS; own certificate and its key in one PEM file"},
     {"resp_version", "--resp", "V", F_INT, AT(resp_version), 2, 3, 0,
      "resp: version of the protocol, 2 or 3 [2]"},
     {"output", "-o", "FILE", F_TEXT, AT(output), 0, 0, 0, "result document, - is stdout"},
@@ -367,6 +371,8 @@ static size_t help_prefix(const struct field *f)
     for (size_t i = 0; all[i]; i++)
         if (strncmp(all[i]->name, f->help, n) == 0 && !all[i]->name[n] && f->help[n] == ':')
             return n + 2;
+    if (strncmp(f->help, "login:", 6) == 0) /* of several protocols */
+        return 7;
     return 0;
 }
 

@@ -69,6 +69,8 @@ struct wb_load_job {
     char *load_state;     /* file that an interrupted load goes on from; NULL: none */
     double verify_share;  /* of the gets whose value is compared, 0..1 */
     int64_t resp_version; /* 2 or 3 */
+    char *tls;            /* file of certificates, "system" or "unchecked"; NULL: plain */
+    char *tls_cert;       /* own certificate and key; NULL: none */
     char *part_text;      /* "2/4": the second of four */
     char *start_at;       /* RFC 3339; NULL: now */
     char *output, *ndjson, *hdr;

@@ -416,6 +416,7 @@ wb_json *wb_load_job_json(const struct wb_load_job *job)
     wb_json_set_str(j, "load_state", job->load_state);
     wb_json_set_real(j, "verify", job->verify_share);
     wb_json_set_int(j, "resp_version", job->resp_version);
+    wb_json_set_str(j, "tls", job->tls);
     wb_json_set_str(j, "part", or_text(job->part_text, "1/1"));
     wb_json_set_real(j, "interval_s", (double)job->interval_ns / WB_SEC);
     return j;

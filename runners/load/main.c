@@ -51,7 +51,7 @@ static void print_help(const char *protocol)
     }
     wb_buf_adds(&b, "Usage: wb-load [OPTIONS] TARGET; wb-load merge RESULT RESULT...\n"
                     "Puts load on a database and says whether the numbers may be believed.\n"
-                    "TARGET is SCHEME://HOST:PORT[,HOST:PORT...], SCHEME one of");
+                    "TARGET is SCHEME://HOST:PORT[,HOST:PORT...]; schemes:");
     for (size_t i = 0; wb_protocols()[i]; i++)
         wb_buf_addf(&b, "%s %s", i ? "," : "", wb_protocols()[i]->name);
     wb_buf_adds(&b, "\n\n");
@@ -60,9 +60,8 @@ static void print_help(const char *protocol)
                 "  --workload FILE      workload of a study (YAML); --phase NAME: one of several\n"
                 "  --job FILE           the same from a JSON document, - is stdin\n"
                 "  --schema             JSON Schemas of job and result\n"
-                "  --help cql           the options that only CQL has\n"
-                "Exit: 0 valid, 2 usage, 3 no connection, 4 not valid, 5 internal,\n"
-                "130 interrupted (the result is complete up to there).\n");
+                "  --help cql|resp|login  options of one protocol; passwords and TLS\n"
+                "Exit: 0 valid, 2 usage, 3 no connection, 4 not valid, 5 internal, 130 stopped.\n");
     put(stdout, &b);
     wb_buf_release(&b);
 }

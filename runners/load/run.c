@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runners/load/load_state.h"
+#include "runners/load/tls.h"
 #include "server/base/clock.h"
 #include "server/base/mem.h"
 #include "server/base/rng.h"
@@ -60,6 +61,20 @@ static int check_split(const struct wb_load_plan *p, struct wb_err *err)
                    job->threads == 1 ? "" : "s", need);
 }
 
+static int tls_setup(struct wb_load_plan *p, struct wb_err *err)
+{
+    const struct wb_load_job *job = p->job;
+    const struct wb_protocol *proto = p->target.protocol;
+
+    if (!job->tls && job->tls_cert)
+        return wb_fail(err, WB_INVALID, "tls-cert: there is no --tls");
+    if (!job->tls)
+        return 0;
+    if (proto->no_socket || proto->prepare)
+        return wb_fail(err, WB_INVALID, "tls: %s connections have none", proto->name);
+    return wb_tls_new(job->tls, job->tls_cert, &p->tls, err);
+}
+
 static int plan_setup(struct control *c, struct wb_err *err)
 {
     const struct wb_load_job *job = c->job;
@@ -97,7 +112,9 @@ static int plan_setup(struct control *c, struct wb_err *err)
     p->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (p->news_fd < 0)
         return wb_fail_sys(err, errno, "making an eventfd");
-    rc = proto->setup(&p->data, &p->context, err);
+    rc = tls_setup(p, err);
+    if (rc == 0)
+        rc = proto->setup(&p->data, &p->context, err);
     if (rc == 0 && proto->prepare)
         rc = proto->prepare(p->context, &p->target, c->cancel, err);
     return rc < 0 ? rc : check_split(p, err);
@@ -598,6 +615,7 @@ static void clean_up(struct control *c)
         c->plan.target.protocol->end(c->plan.context);
     wb_values_release(&c->plan.data.values);
     wb_target_release(&c->plan.target);
+    wb_tls_free(c->plan.tls);
     if (c->plan.news_fd >= 0)
         (void)close(c->plan.news_fd);
     wb_stats_release(&c->interval);

@@ -44,7 +44,8 @@ struct wb_error_sample {
 struct wb_load_plan {
     const struct wb_load_job *job;
     struct wb_target target;
-    void *context; /* the protocol's */
+    void *context;      /* the protocol's */
+    struct wb_tls *tls; /* NULL: plain */
     struct wb_load_data data;
     struct wb_mix mix; /* of operations, or of transactions where there are any */
     struct wb_txn_plan txn;

@@ -480,7 +480,63 @@ test_login() {
     stop_other
 }
 
+certificates() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=t \
+        -addext subjectAltName=IP:127.0.0.1 -keyout "$tmp/key" -out "$tmp/cert" 2>/dev/null
+    cat "$tmp/cert" "$tmp/key" >"$tmp/both"
+    chmod 755 "$tmp"
+    chmod 644 "$tmp/cert" "$tmp/key"
+}
+
+test_tls() {
+    local p=$((23000 + $$ % 10000)) url
+    certificates
+    url=resp://127.0.0.1:$p
+    if command -v redis-server >/dev/null; then
+        taskset -c "$last_cpu" redis-server --port 0 --tls-port "$p" --save '' \
+            --tls-cert-file "$tmp/cert" --tls-key-file "$tmp/key" --tls-ca-cert-file "$tmp/cert" \
+            --tls-auth-clients optional >/dev/null &
+        other_pid=$!
+        within 10 nc_says "$p" || bad "redis with TLS" "does not start"
+        run "$url" --tls "$tmp/cert" --load --keys 500 --value 64 --verify 1 --depth 16 --ops 5000
+        is "tls: redis" "5000 0" "$(result ok) $(result failed)"
+        run "$url" --tls unchecked --tls-cert "$tmp/both" --load --keys 20 --value 200KiB \
+            --mix get=1,set=1 --verify 1 --depth 4 --ops 300 --resp 3 --timeout 20s
+        is "tls: values longer than a record" "300 0 0" \
+            "$(result ok) $(result failed) $(result data.mismatched)"
+        run "$url" --tls "$tmp/cert" --rate 500 --for 1s
+        is "tls: open loop" "500 0" "$(result ok) $(result failed)"
+        run "$url" --tls system --for 1s
+        is "tls: an unknown certificate: exit 3" 3 "$code"
+        check "tls: says why" grep -q 'certificate is not accepted' "$tmp/result"
+        run "${url/127.0.0.1/127.0.0.2}" --tls "$tmp/cert" --for 1s
+        check "tls: of another host" grep -q 'IP address mismatch' "$tmp/result"
+        stop_other
+    fi
+    if command -v memcached >/dev/null && memcached --help | grep -q enable-ssl; then
+        taskset -c "$last_cpu" memcached -u nobody -l 127.0.0.1 -p "$p" -Z \
+            -o "ssl_chain_cert=$tmp/cert,ssl_key=$tmp/key" &
+        other_pid=$!
+        within 10 nc_says "$p" || bad "memcached with TLS" "does not start"
+        run "memcached://127.0.0.1:$p" --tls "$tmp/cert" --load --keys 500 --verify 1 --ops 5000
+        is "tls: memcached" "5000 0" "$(result ok) $(result failed)"
+        stop_other
+    fi
+    serve
+    run "resp://127.0.0.1:$port" --tls "$tmp/cert" --for 1s
+    stop_server
+    is "tls: a server that has none: exit 3" 3 "$code"
+    is "tls: no requests went out" 0 "$(served requests)"
+    run null:// --tls "$tmp/cert" --for 1s
+    is "tls: where there is none: exit 2" 2 "$code"
+    run "resp://127.0.0.1:1" --tls "$tmp/nothing"
+    check "tls: a file that is not there" grep -q "nothing.*No such file" "$tmp/messages"
+    run "resp://127.0.0.1:1" --tls "$tmp/cert" --tls-cert "$tmp/cert"
+    check "tls: a certificate without its key" grep -q 'certificate and its key' "$tmp/messages"
+}
+
 test_usage
+test_tls
 test_login
 test_merge
 test_hostile
