@@ -54,7 +54,7 @@ static void print_help(const char *protocol)
                     "TARGET is SCHEME://HOST:PORT[,HOST:PORT...]; schemes:");
     for (size_t i = 0; wb_protocols()[i]; i++)
         wb_buf_addf(&b, "%s %s", i ? "," : "", wb_protocols()[i]->name);
-    wb_buf_adds(&b, "\n\n");
+    wb_buf_adds(&b, "\n");
     wb_load_job_help(&b, NULL);
     wb_buf_adds(&b,
                 "  --workload FILE      workload of a study (YAML); --phase NAME: one of several\n"
