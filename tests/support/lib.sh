@@ -18,7 +18,11 @@ pause() { read -rt "$1" <&"$never"; }
 # Whatever way a test ends, the host is free afterwards: what its campaigns left is removed first,
 # while its container engine is still there.
 finish() {
-    local c
+    local c p
+    # Campaigns that this test began and that still wait or run are cancelled, and end by themselves.
+    for p in $(jobs -p); do
+        if [ "$(readlink "/proc/$p/exe")" = "$build/weighbridge" ]; then kill "$p" && wait "$p"; fi
+    done
     leave_host
     for c in "${cleanup[@]}"; do $c 2>/dev/null; done
     rm -rf -- "$tmp"
