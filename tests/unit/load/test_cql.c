@@ -585,17 +585,21 @@ static void test_unprepared(void **state)
 
 static void test_greeting_bytes(void **state)
 {
-    static const char startup[] = "\x04\0\0\0\x01\0\0\0\x43\0\3\0\x0b"
+    static const char startup[] = "\0\3\0\x0b"
                                   "CQL_VERSION\0\5"
                                   "3.0.0\0\x0b"
                                   "DRIVER_NAME\0\7wb-load\0\x0e"
                                   "DRIVER_VERSION";
+    char head[WB_CQL_HEADER];
     struct rig r;
 
     (void)state;
     rig_up(&r, "4");
-    assert_int_equal((unsigned char)startup[8] + 9, r.c.out_len);
-    assert_memory_equal(r.c.out, startup, sizeof(startup) - 1);
+    wb_cql_put_header(head, 4, 0, WB_CQL_STARTUP,
+                      (uint32_t)(sizeof(startup) - 1 + 2 + strlen(WB_VERSION)));
+    assert_int_equal(r.c.out_len, sizeof(head) + sizeof(startup) - 1 + 2 + strlen(WB_VERSION));
+    assert_memory_equal(r.c.out, head, sizeof(head));
+    assert_memory_equal(r.c.out + sizeof(head), startup, sizeof(startup) - 1);
     rig_down(&r);
 }
 
