@@ -1,4 +1,4 @@
-/* Replies of a memcached server; see replies.h. */
+/* Replies of a memcached; see replies.h. */
 #include "tests/fuzz/replies.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -8,6 +8,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct rig *r; /* making one costs more than a run */
 
     if (!r)
-        r = rig_new(&wb_protocol_memcached);
+        r = rig_new(&wb_protocol_memcached, 2);
     return fuzz_replies(r, data, size);
 }

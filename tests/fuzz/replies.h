@@ -55,12 +55,16 @@ static void feed(struct rig *r, const uint8_t *data, size_t size, size_t piece)
     }
 }
 
-static struct rig *rig_new(const struct wb_protocol *protocol)
+/* version: of RESP. The answer to the greeting of a protocol that has one is read as well. */
+static struct rig *rig_new(const struct wb_protocol *protocol, int version)
 {
     struct rig *r = wb_calloc(1, sizeof(*r));
 
     wb_load_job_init(&r->job);
     r->job.depth = DEPTH;
+    r->job.resp_version = version;
+    r->job.cql.user = wb_strdup("user");
+    (void)setenv("WB_LOAD_PASSWORD", "word", 1);
     r->job.value_bytes = 8;
     r->job.content = WB_LOAD_ZEROS;
     r->plan.job = r->plan.data.job = &r->job;
@@ -77,6 +81,7 @@ static struct rig *rig_new(const struct wb_protocol *protocol)
     if (protocol->setup(&r->plan.data, &r->w.context, NULL) < 0)
         abort();
     wb_conn_init(&r->c, &r->job, protocol->request_max(r->w.context), protocol->conn_size);
+    wb_conn_extend(&r->c, protocol);
     return r;
 }
 
@@ -90,6 +95,14 @@ static int fuzz_replies(struct rig *r, const uint8_t *data, size_t size)
     r->w.protocol->reset(r->w.context, r->c.proto);
     r->c.head = r->c.tail = r->c.stamped = 0;
     r->w.live = 0;
+    r->w.dirty = NULL;
+    r->c.dirty = false;
+    r->c.out_len = r->c.out_sent = 0;
+    r->c.state = WB_CONN_UP;
+    if (data[1] == 255) {
+        r->c.state = WB_CONN_GREETING;
+        r->w.protocol->greet(r->w.context, &r->w, &r->c);
+    }
     in_flight(r, data[1]);
     feed(r, data + 2, size - 2, data[0] == 0 ? size : data[0]);
     sum = wb_phase_total(&r->stats, WB_PHASE_MEASURE);
