@@ -164,22 +164,24 @@ static void read_hosts(struct wb_study *s, const struct wb_node *n, struct wb_pr
 /* ---- single values ---- */
 
 /* {at_least, at_most, until: decided} */
+struct raw_until {
+    int64_t least, most;
+    int until;
+};
+static const char *const until_words[] = {"decided", NULL};
+static const struct wb_field until_fields[] = {
+    {"at_least", WB_F_INT, false, offsetof(struct raw_until, least), WB_ROUNDS_LOOK, WB_ROUNDS_MAX,
+     NULL, "rounds before the first look"},
+    {"at_most", WB_F_INT, true, offsetof(struct raw_until, most), WB_ROUNDS_LOOK, WB_ROUNDS_MAX,
+     NULL, "the budget"},
+    {"until", WB_F_WORD, true, offsetof(struct raw_until, until), 0, 0, until_words, "decided"},
+};
+
 static void read_until(struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
 {
-    static const char *const until[] = {"decided", NULL};
-    struct raw_until {
-        int64_t least, most;
-        int until;
-    } raw = {0};
-    static const struct wb_field rows[] = {
-        {"at_least", WB_F_INT, false, offsetof(struct raw_until, least), WB_ROUNDS_LOOK,
-         WB_ROUNDS_MAX, NULL, "rounds before the first look"},
-        {"at_most", WB_F_INT, true, offsetof(struct raw_until, most), WB_ROUNDS_LOOK, WB_ROUNDS_MAX,
-         NULL, "the budget"},
-        {"until", WB_F_WORD, true, offsetof(struct raw_until, until), 0, 0, until, "decided"},
-    };
+    struct raw_until raw = {0};
 
-    if (wb_fields_read(n, "rounds", rows, WB_LEN(rows), &raw, p) > 0)
+    if (wb_fields_read(n, "rounds", until_fields, WB_LEN(until_fields), &raw, p) > 0)
         return;
     if (raw.least == 0)
         raw.least = raw.most < ROUNDS_DEFAULT ? raw.most : ROUNDS_DEFAULT;
@@ -394,7 +396,9 @@ wb_json *wb_study_schema(void)
     wb_schema_set(map, "placement", wb_schema_words(placements));
     wb_schema_set(map, "factors", wb_factors_schema());
     wb_schema_set(map, "exclude", wb_exclude_schema());
-    wb_schema_set(map, "rounds", wb_schema_unit(WB_UNIT_INT, 1, WB_ROUNDS_MAX));
+    wb_schema_set(map, "rounds",
+                  wb_schema_either(wb_schema_unit(WB_UNIT_INT, 1, WB_ROUNDS_MAX),
+                                   wb_schema_map(until_fields, WB_LEN(until_fields))));
     wb_schema_set(map, "contrasts", wb_contrasts_schema());
     wb_schema_set(map, "validity", wb_validity_schema());
     wb_schema_set(map, "profiles", wb_schema_any_key(wb_schema_any_key(wb_json_object())));

@@ -94,6 +94,8 @@ static bool has_choice(const struct wb_recipe *recipe, const struct wb_node *n, 
 static const char *const levels[] = {"any", "one",          "two",         "three",     "quorum",
                                      "all", "local_quorum", "each_quorum", "local_one", NULL};
 
+static const char *const sides[] = {"read", "write", NULL};
+
 static const char *level_of(const struct wb_node *n, struct wb_problems *p)
 {
     if (n->kind != WB_NODE_TEXT) {
@@ -106,7 +108,6 @@ static const char *level_of(const struct wb_node *n, struct wb_problems *p)
 static void read_consistency(struct wb_setup *s, const struct wb_node *n,
                              const struct wb_recipe *recipe, struct wb_problems *p)
 {
-    static const char *const sides[] = {"read", "write", NULL};
     struct wb_buf b = WB_BUF_INIT(256);
 
     if (!n || !has_choice(recipe, n, "consistency", p))
@@ -197,10 +198,23 @@ void wb_setup_release(struct wb_setup *s)
     *s = (struct wb_setup){0};
 }
 
+static wb_json *consistency_schema(void)
+{
+    wb_json *both = wb_json_object(), *rows = wb_json_object();
+
+    for (size_t i = 0; sides[i]; i++)
+        wb_json_set(rows, sides[i], wb_schema_words(levels));
+    wb_json_set_str(both, "type", "object");
+    wb_json_set(both, "properties", rows);
+    wb_json_set_bool(both, "additionalProperties", false);
+    return wb_schema_either(wb_schema_words(levels), both);
+}
+
 wb_json *wb_setup_schema(void)
 {
     wb_json *map = wb_schema_map(fields, WB_LEN(fields));
 
+    wb_schema_set(map, "consistency", consistency_schema());
     wb_schema_set(map, "topology", wb_schema_words(topologies));
     wb_schema_set(map, "network", wb_schema_words(wb_network_names));
     wb_schema_set(map, "tools", wb_schema_any_key(wb_schema_ref("tool")));
