@@ -313,13 +313,21 @@ void wb_h_campaigns(struct wb_context *c, struct wb_request *q, struct wb_answer
 
 /* ---- starting ---- */
 
+/* The order of keys and white space do not make another request. */
 static void request_digest(const struct wb_request *q, char hex[WB_SHA256_HEX])
 {
     struct wb_sha256 *d = wb_sha256_new();
+    struct wb_buf same = WB_BUF_INIT(8u * WB_HTTP_BODY_MAX);
+    WB_AUTO_JSON wb_json *body = NULL;
 
+    if (q->body.len && wb_json_parse(q->body.data, q->body.len, &body, NULL) == 0)
+        wb_json_canonical(body, &same);
+    else
+        wb_buf_add(&same, wb_buf_str(&q->body), q->body.len);
     wb_sha256_add(d, q->path, strlen(q->path) + 1);
-    wb_sha256_add(d, wb_buf_str(&q->body), q->body.len);
+    wb_sha256_add(d, wb_buf_str(&same), same.len);
     wb_sha256_end(d, hex);
+    wb_buf_release(&same);
 }
 
 static void accepted(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
