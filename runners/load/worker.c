@@ -370,6 +370,8 @@ static int64_t idle_time(struct wb_worker *w)
 
     if (w->dirty)
         return 0;
+    if (w->protocol->no_socket && wb_txns_active(w)) /* its replies came with the sending */
+        return 0;
     if (w->open || !w->filled)
         wb_worker_clock(w);
     if (w->next_mark_at < until)

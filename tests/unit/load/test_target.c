@@ -42,9 +42,9 @@ static void test_bad(void **state)
         const char *text, *says;
         int code;
     } rows[] = {
-        {"", "resp://, null://", -WB_INVALID},
-        {"127.0.0.1:6379", "resp://, null://", -WB_INVALID},
-        {"http://x", "resp://, null://", -WB_INVALID},
+        {"", "resp://, memcached://, cql://, null://", -WB_INVALID},
+        {"127.0.0.1:6379", "resp://, memcached://, cql://, null://", -WB_INVALID},
+        {"http://x", "resp://, memcached://, cql://, null://", -WB_INVALID},
         {"resp://", "is not HOST:PORT", -WB_INVALID},
         {"resp://127.0.0.1:0", "'0' is not a port", -WB_INVALID},
         {"resp://127.0.0.1:65536", "'65536' is not a port", -WB_INVALID},
