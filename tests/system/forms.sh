@@ -232,6 +232,7 @@ esac
 # The engine is killed with two containers on a network of their run: clean finds all of it, and
 # for the container whose id it has, whatever else belongs to it.
 for network in published routed; do
+    : >"$tmp/killed.err" # not the words of the one before
     "$wb" run "$study" "${short[@]}" -f 'form=docker x2' -f network=$network \
         -f workload.phases.max.for=20s --wait-for-host 900 --store "$store" \
         >"$tmp/out" 2>"$tmp/killed.err" &

@@ -196,7 +196,8 @@ static void adjusted(void **state)
     wb_rng_seed(&r, 4);
     for (int t = 0; t < TRIALS; t++) {
         struct values p = {.n = 12}, mixed;
-        WB_AUTO_JSON wb_json *a = wb_json_object(), *b = wb_json_object(), *out, *other;
+        WB_AUTO_JSON wb_json *a = wb_json_object(), *b = wb_json_object();
+        WB_AUTO_JSON wb_json *out = NULL, *other = NULL;
         for (size_t i = 0; i < p.n; i++)
             p.v[i] = wb_rng_unit(&r);
         mixed = shuffled(&p, &r);
@@ -211,8 +212,6 @@ static void adjusted(void **state)
                 if (mixed.v[k] == p.v[i])
                     assert_true(wb_json_number(wb_json_at(wb_json_get(other, "q"), k), NAN) == q);
         }
-        wb_json_free(out);
-        wb_json_free(other);
     }
 }
 
