@@ -187,7 +187,9 @@ else
         -f "workload.phases.latency.rate=50/s")
     run_forms() { "$wb" run recipes/cassandra/studies/forms.yaml --profile small "${few[@]}" "$@" >"$tmp/out" 2>"$tmp/err" 8>&-; }
     run_forms -f "form=native x1, docker x1"
-    is 'one round, native and docker: the campaign' 0 "$?"
+    rc=$?
+    # 14: every run was noisy, which says something of this host and nothing of the program.
+    check "one round, native and docker: the campaign ends with 0 or 14, here $rc" [ $rc -eq 0 -o $rc -eq 14 ]
     for run in $("$wb" list --json --store "$store" | perl -MJSON::PP -e 'local $/; print "$_->{id}\n" for @{decode_json(<STDIN>)->{items}}'); do
         "$wb" show "$run" --json --store "$store" >"$tmp/run"
         form=$(json arm <"$tmp/run")
