@@ -16,7 +16,7 @@ now() { date +%s%N; }
 
 "$build/weighbridge" artifacts fetch redis >/dev/null
 "$build/weighbridge" run "${study[@]}" --rounds 1 --store "$tmp/store.git" >/dev/null 2>&1 || true
-prefix=$(find "$WB_STATE/prefix" -mindepth 1 -maxdepth 1 -name 'redis-*' | head -n 1)
+prefix=$(find "$WB_STATE/prefix" -mindepth 1 -maxdepth 1 -type d -name 'redis-*' | head -n 1)
 libs=$(find "$prefix/usr/lib" -maxdepth 1 -name '*-linux-gnu')
 
 by_hand() {
