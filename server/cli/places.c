@@ -10,20 +10,30 @@
 
 #define DOCKER_SOCKET "/var/run/docker.sock"
 
-static int find_load(char **out, struct wb_err *err)
+int wb_own_program(char **out, struct wb_err *err)
 {
-    const char *set = getenv("WB_LOAD");
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
 
-    if (set && *set)
-        return wb_path_absolute(set, out, err);
     if (n <= 0)
         return wb_fail_sys(err, errno, "cannot read /proc/self/exe");
     self[n] = '\0';
-    slash = strrchr(self, '/');
-    *out = wb_strf("%.*s/wb-load", (int)(slash - self), self);
+    *out = wb_strdup(self);
+    return 0;
+}
+
+static int find_load(char **out, struct wb_err *err)
+{
+    const char *set = getenv("WB_LOAD");
+    WB_AUTO_FREE char *self = NULL;
+    int rc;
+
+    if (set && *set)
+        return wb_path_absolute(set, out, err);
+    rc = wb_own_program(&self, err);
+    if (rc < 0)
+        return rc;
+    *out = wb_strf("%.*s/wb-load", (int)(strrchr(self, '/') - self), self);
     if (access(*out, X_OK) < 0)
         return wb_fail_sys(err, errno, "the load program %s (WB_LOAD names another)", *out);
     return 0;

@@ -25,4 +25,7 @@ int wb_places_look(const struct wb_cli *cli, struct wb_places *out,
                    struct wb_err *err) WB_MUST_CHECK;
 void wb_places_release(struct wb_places *p);
 
+/* Absolute path of this program; caller frees. */
+int wb_own_program(char **out, struct wb_err *err) WB_MUST_CHECK;
+
 #endif

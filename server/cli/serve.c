@@ -1,9 +1,7 @@
 /* `serve`: the service over REST. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "server/base/file.h"
 #include "server/base/units.h"
@@ -42,18 +40,6 @@ static int web_dir(char **out, struct wb_err *err)
     if (!set || !*set)
         set = wb_path_exists("web/index.html") ? "web" : WB_DATA_DIR "/web";
     return wb_path_absolute(set, out, err);
-}
-
-static int own_program(char **out, struct wb_err *err)
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    if (n <= 0)
-        return wb_fail(err, WB_IO, "cannot read /proc/self/exe");
-    self[n] = '\0';
-    *out = wb_strdup(self);
-    return 0;
 }
 
 static void on_ready(void *arg, const char *url, const char *token)
@@ -97,7 +83,7 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
     if (rc == 0)
         rc = wb_path_absolute(cli->recipes_dir, &recipes, &err);
     if (rc == 0)
-        rc = own_program(&program, &err);
+        rc = wb_own_program(&program, &err);
     if (rc == 0)
         rc = wb_cancel_on_signals(cancel, &err);
     if (rc == 0) {

@@ -212,7 +212,7 @@ static void keep(struct wb_context *c, const struct wb_request *q, const struct 
                                    .path = q->path,
                                    .status = a->status};
 
-    /* The write itself is done; that the log lacks it is seen in its gap of request ids. */
+    /* The write itself is done and is not taken back for a line of the log. */
     WB_IGNORE(wb_audit_add(c->db, &entry, wb_now_unix_ms(NULL), NULL));
 }
 

@@ -275,6 +275,26 @@ static void *loop(void *arg)
     return NULL;
 }
 
+/* A server that was killed while it took a study left a folder that no queue knows. */
+static int forget_strays(struct wb_dispatch *d, struct wb_err *err)
+{
+    struct wb_strv ids = {0};
+    int rc = wb_campaign_list(d->spec.state_dir, &ids, err);
+
+    for (size_t i = 0; rc == 0 && i < ids.n; i++) {
+        WB_AUTO_FREE char *state = folder_state(d, ids.v[i]);
+        WB_AUTO_FREE char *dir = wb_strf("%s/campaigns/%s", d->spec.state_dir, ids.v[i]);
+        WB_AUTO_JSON wb_json *known = NULL;
+        struct wb_err why = WB_ERR_INIT;
+
+        if (strcmp(state, "queued") == 0 &&
+            wb_queue_get(d->db, ids.v[i], &known, &why) == -WB_NOT_FOUND)
+            rc = wb_remove_tree(dir, err);
+    }
+    wb_strv_release(&ids);
+    return rc;
+}
+
 int wb_dispatch_start(const struct wb_dispatch_spec *spec, struct wb_dispatch **out,
                       struct wb_err *err)
 {
@@ -292,6 +312,8 @@ int wb_dispatch_start(const struct wb_dispatch_spec *spec, struct wb_dispatch **
         rc = wb_queue_open(spec->db_path, &d->db, err);
     if (rc == 0)
         rc = wb_cgroup_fs_open("/sys/fs/cgroup", &d->cgroups, err);
+    if (rc == 0)
+        rc = forget_strays(d, err);
     if (rc == 0 && pthread_create(&d->thread, NULL, loop, d) != 0)
         rc = wb_fail(err, WB_IO, "cannot start a thread");
     if (rc < 0) {

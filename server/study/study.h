@@ -27,7 +27,7 @@ struct wb_phase {
     double get_percent; /* mix; set is the rest */
     char *keys;         /* key choice of wb-load: "uniform"; NULL in the data load */
     int64_t connections, threads;
-    int64_t depth; /* requests in flight on a connection; 0 in open loop, where it has no meaning */
+    int64_t depth; /* most requests in flight on a connection; 0 at a rate that names none */
     enum wb_pace pace;
     double rate_per_s;         /* RATE */
     double calibrated_percent; /* CALIBRATED */

@@ -113,7 +113,12 @@ submit 2 2s
 check "a campaign begins" within 60 is_in "$campaign" running
 kill -9 "$server"
 wait "$server" 2>/dev/null
+stray=$WB_STATE/campaigns/cmp_00000000000000000000000000
+cp -R "$WB_STATE/campaigns/$waits" "$stray" # as one that was killed while it took a study
+is "a cancelled campaign keeps the folder of one that waits" queued "$(json state <"$stray/state.json")"
 serve
+check "a folder that no queue knows is removed" test ! -e "$stray"
+check "and one that it knows is not" test -e "$WB_STATE/campaigns/$waits"
 is "a second start shows no token" "" "$(sed -n 's/^token.*: //p' "$tmp/serve")"
 check "the campaign goes on and ends" within 120 is_in "$campaign" finished
 api GET "/api/v1/campaigns/$campaign"
