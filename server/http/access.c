@@ -9,7 +9,75 @@
 #define TOKEN_DAYS_MAX 3650
 #define DAY_MS (24LL * 3600 * 1000)
 
-void wb_h_whoami(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static const char *const scope_words[] = {"read",        "runs:write",   "annotate",
+                                          "hosts:admin", "tokens:admin", NULL};
+
+static const struct wb_shape session_rows[] = {
+    {"token", WB_S_TEXT, WB_S_NEED, .min = 1, .max = 200},
+    {0},
+};
+static const struct wb_form session_body = {
+    .name = "SessionRequest", .rows = session_rows, .example = "{\"token\": \"wb_...\"}"};
+
+static const struct wb_shape new_token_rows[] = {
+    {"name", WB_S_TEXT, WB_S_NEED, .min = 1, .max = 100},
+    {"scopes", WB_S_WORD, WB_S_NEED | WB_S_LIST, .least = 1, .most = 5, .words = scope_words},
+    {"days", WB_S_INT, .min = 1, .max = TOKEN_DAYS_MAX, .help = "It ends then; left out: never"},
+    {0},
+};
+static const struct wb_form new_token_body = {
+    .name = "TokenRequest",
+    .rows = new_token_rows,
+    .example = "{\"name\": \"ci\", \"scopes\": [\"read\", \"runs:write\"], \"days\": 90}"};
+
+static const struct wb_shape who_rows[] = {
+    {"id", WB_S_TEXT, WB_S_NEED | WB_S_NULL, .help = "null: reading without a token"},
+    {"name", WB_S_TEXT, .flags = WB_S_NEED | WB_S_NULL},
+    {"scopes", WB_S_WORD, WB_S_NEED | WB_S_LIST, .words = scope_words},
+    {"session", WB_S_BOOL, .flags = WB_S_NEED},
+    {0},
+};
+static const struct wb_form who = {.name = "Who", .rows = who_rows};
+
+static const struct wb_shape session_answer_rows[] = {
+    {"name", WB_S_TEXT, .flags = WB_S_NEED},
+    {"scopes", WB_S_WORD, WB_S_NEED | WB_S_LIST, .words = scope_words},
+    {0},
+};
+static const struct wb_form session_answer = {.name = "Session", .rows = session_answer_rows};
+
+static const struct wb_shape new_token_answer_rows[] = {
+    {"token", WB_S_TEXT, WB_S_NEED, .help = "Shown this once"},
+    {"name", WB_S_TEXT, .flags = WB_S_NEED},
+    {"scopes", WB_S_WORD, WB_S_NEED | WB_S_LIST, .words = scope_words},
+    {0},
+};
+static const struct wb_form new_token_answer = {.name = "NewToken", .rows = new_token_answer_rows};
+
+static const struct wb_shape token_rows[] = {
+    {"id", WB_S_TEXT, .flags = WB_S_NEED},
+    {"name", WB_S_TEXT, .flags = WB_S_NEED},
+    {"scopes", WB_S_WORD, WB_S_NEED | WB_S_LIST, .words = scope_words},
+    {"created_at", WB_S_TIME, .flags = WB_S_NEED},
+    {"expires_at", WB_S_TIME, .flags = WB_S_NEED | WB_S_NULL},
+    {"used_at", WB_S_TIME, .flags = WB_S_NEED | WB_S_NULL},
+    {0},
+};
+static const struct wb_form token_form = {.name = "Token", .rows = token_rows};
+
+static const struct wb_shape audit_rows[] = {
+    {"seq", WB_S_INT, .flags = WB_S_NEED},
+    {"at", WB_S_TIME, .flags = WB_S_NEED},
+    {"token", WB_S_TEXT, .flags = WB_S_NEED | WB_S_NULL},
+    {"request", WB_S_TEXT, .flags = WB_S_NEED},
+    {"method", WB_S_TEXT, .flags = WB_S_NEED},
+    {"path", WB_S_TEXT, .flags = WB_S_NEED},
+    {"status", WB_S_INT, .flags = WB_S_NEED},
+    {0},
+};
+static const struct wb_form audit_form = {.name = "AuditEntry", .rows = audit_rows};
+
+static void whoami(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     wb_json *o = wb_json_object();
 
@@ -32,17 +100,16 @@ static void set_cookie(const struct wb_service *s, struct wb_answer *a, const ch
     wb_answer_header(a, "Set-Cookie", text);
 }
 
-void wb_h_session_post(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void begin_session(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
-    static const char *const keys[] = {"token", NULL};
-    WB_AUTO_JSON wb_json *body = wb_request_object(q, a);
+    WB_AUTO_JSON wb_json *body = wb_request_object(q, a, &session_body);
     WB_AUTO_FREE char *text = NULL;
     struct wb_token token = {0};
     struct wb_err err = WB_ERR_INIT;
     int64_t now = wb_now_unix_ms(NULL);
     int rc;
 
-    if (!body || !wb_request_keys(q, a, body, keys))
+    if (!body)
         return;
     rc = wb_token_check(c->db, wb_json_str_or(body, "token", ""), now, &token, &err);
     if (rc == 0 && token.session)
@@ -70,7 +137,7 @@ void wb_h_session_post(struct wb_context *c, struct wb_request *q, struct wb_ans
     wb_token_release(&token);
 }
 
-void wb_h_session_delete(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void end_session(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     struct wb_err err = WB_ERR_INIT;
 
@@ -86,7 +153,7 @@ void wb_h_session_delete(struct wb_context *c, struct wb_request *q, struct wb_a
     a->status = 204;
 }
 
-void wb_h_tokens(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void list_tokens(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     struct wb_err err = WB_ERR_INIT;
     wb_json *items = NULL;
@@ -97,23 +164,20 @@ void wb_h_tokens(struct wb_context *c, struct wb_request *q, struct wb_answer *a
         wb_answer_list(q, a, items, NULL);
 }
 
-void wb_h_token_post(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void make_token(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
-    static const char *const keys[] = {"name", "scopes", "days", NULL};
-    WB_AUTO_JSON wb_json *body = wb_request_object(q, a);
+    WB_AUTO_JSON wb_json *body = wb_request_object(q, a, &new_token_body);
     WB_AUTO_FREE char *text = NULL;
     struct wb_token_ask ask = {0};
     struct wb_err err = WB_ERR_INIT;
     int64_t now = wb_now_unix_ms(NULL), days = 0;
     int rc;
 
-    if (!body || !wb_request_keys(q, a, body, keys))
+    if (!body)
         return;
-    rc = wb_json_need_str(body, "", "name", &ask.name, &err);
-    if (rc == 0)
-        rc = wb_scopes_read(wb_json_get(body, "scopes"), &ask.scopes, &err);
-    if (rc == 0 && wb_json_get(body, "days"))
-        rc = wb_json_need_int(body, "", "days", 1, TOKEN_DAYS_MAX, &days, &err);
+    ask.name = wb_json_str_or(body, "name", "");
+    days = wb_json_int_or(body, "days", 0);
+    rc = wb_scopes_read(wb_json_get(body, "scopes"), &ask.scopes, &err);
     if (rc == 0 && (ask.scopes & ~q->token.scopes))
         rc = wb_fail(&err, WB_INVALID, "a token cannot give scopes that it has not itself");
     if (rc == 0) {
@@ -132,7 +196,7 @@ void wb_h_token_post(struct wb_context *c, struct wb_request *q, struct wb_answe
     }
 }
 
-void wb_h_token_delete(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void revoke_token(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     struct wb_err err = WB_ERR_INIT;
 
@@ -142,7 +206,7 @@ void wb_h_token_delete(struct wb_context *c, struct wb_request *q, struct wb_ans
         a->status = 204;
 }
 
-void wb_h_audit(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void list_audit(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     const char *cursor = wb_request_query(q, "cursor");
     WB_AUTO_FREE char *last = NULL;
@@ -170,3 +234,25 @@ void wb_h_audit(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
     }
     wb_answer_list(q, a, items, next);
 }
+
+static const struct wb_shape page_query[] = {WB_QUERY_PAGE, {0}};
+
+const struct wb_route wb_routes_access[] = {
+    {"GET", "/api/v1/whoami", WB_SCOPE_READ, 0, whoami, "whoami", "The token that asks",
+     .answer = &who, .status = 200},
+    {"POST", "/api/v1/session", WB_SCOPE_NONE, WB_ROUTE_OPEN, begin_session, "beginSession",
+     "Give a browser a cookie for a token", .body = &session_body, .answer = &session_answer,
+     .status = 201, .also = {401}},
+    {"DELETE", "/api/v1/session", WB_SCOPE_NONE, WB_ROUTE_WRITE, end_session, "endSession",
+     "End the session of the cookie", .status = 204, .also = {409}},
+    {"GET", "/api/v1/tokens", WB_SCOPE_TOKENS, WB_ROUTE_LIST, list_tokens, "listTokens",
+     "Tokens, without their secrets", .answer = &token_form, .status = 200},
+    {"POST", "/api/v1/tokens", WB_SCOPE_TOKENS, WB_ROUTE_WRITE, make_token, "makeToken",
+     "Make a token; it is shown this once", .body = &new_token_body, .answer = &new_token_answer,
+     .status = 201},
+    {"DELETE", "/api/v1/tokens/{token}", WB_SCOPE_TOKENS, WB_ROUTE_WRITE, revoke_token,
+     "revokeToken", "Take a token and its sessions back", .status = 204},
+    {"GET", "/api/v1/audit", WB_SCOPE_TOKENS, WB_ROUTE_LIST, list_audit, "listAudit",
+     "Who changed what, newest first", page_query, .answer = &audit_form, .status = 200},
+    {0},
+};

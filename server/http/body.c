@@ -1,4 +1,4 @@
-/* What handlers need of a request beyond its address: bodies and cursors. */
+/* What handlers need of a request beyond its path: bodies, queries, cursors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,65 +13,128 @@ static bool is_json(const char *type)
     return type && !strncmp(type, "application/json", 16) && (!type[16] || strchr("; ", type[16]));
 }
 
-wb_json *wb_request_object(struct wb_request *q, struct wb_answer *a)
+/* The first fault is the detail, so that it is read by who does not look further. errors is taken.
+ */
+static void answer_faults(const struct wb_request *q, struct wb_answer *a, int status,
+                          wb_json *errors)
+{
+    WB_AUTO_FREE char *detail =
+        wb_strdup(wb_json_str_or(wb_json_at(errors, 0), "message", "it is not valid"));
+
+    wb_answer_problem(q, a, status, "validation", detail, errors);
+}
+
+wb_json *wb_request_object(struct wb_request *q, struct wb_answer *a, const struct wb_form *form)
 {
     struct wb_err err = WB_ERR_INIT;
-    wb_json *doc = NULL;
+    wb_json *doc = NULL, *errors;
 
-    if (q->body.len == 0)
-        return wb_json_object();
-    if (!is_json(q->headers[WB_H_CONTENT_TYPE])) {
+    if (q->body.len == 0) {
+        doc = wb_json_object();
+    } else if (!is_json(q->headers[WB_H_CONTENT_TYPE])) {
         wb_answer_problem(q, a, 415, "media-type", "the body must be application/json", NULL);
         return NULL;
-    }
-    if (wb_json_parse(q->body.data, q->body.len, &doc, &err) < 0) {
+    } else if (wb_json_parse(q->body.data, q->body.len, &doc, &err) < 0) {
         wb_answer_problem(q, a, 400, "syntax", err.root, NULL);
         return NULL;
     }
-    if (wb_json_type(doc) != WB_JSON_OBJECT) {
-        wb_json_free(doc);
-        wb_answer_problem(q, a, 422, "validation", "the body must be a JSON object", NULL);
-        return NULL;
+    errors = wb_json_array();
+    if (wb_form_check(form, doc, errors)) {
+        wb_json_free(errors);
+        return doc;
     }
-    return doc;
+    wb_json_free(doc);
+    answer_faults(q, a, 422, errors);
+    return NULL;
 }
 
-static void add_error(wb_json *errors, const char *key, const char *code, const char *message)
+bool wb_request_match(const struct wb_request *q, struct wb_answer *a, const char *tag)
+{
+    if (!q->headers[WB_H_IF_MATCH]) {
+        wb_answer_problem(q, a, 428, "precondition-required",
+                          "If-Match is needed: the ETag of what you have read", NULL);
+        return false;
+    }
+    if (wb_tag_listed(q->headers[WB_H_IF_MATCH], tag, false))
+        return true;
+    wb_answer_header(a, "ETag", tag);
+    wb_answer_problem(q, a, 412, "precondition-failed",
+                      "it was changed since you have read it: read it again", NULL);
+    return false;
+}
+
+/* ---- the query ---- */
+
+static const struct wb_shape *row_of(const struct wb_shape *rows, const char *key)
+{
+    for (; rows && rows->key; rows++)
+        if (!strcmp(rows->key, key))
+            return rows;
+    return NULL;
+}
+
+static char *unknown_value(const struct wb_shape *rows, const char *key)
+{
+    const char *names[WB_HTTP_QUERY_MAX + 1] = {NULL};
+    WB_AUTO_FREE char *hint = NULL;
+    WB_AUTO_FREE char *allowed = NULL;
+
+    for (size_t n = 0; rows && rows->key && n < WB_HTTP_QUERY_MAX; rows++)
+        names[n++] = rows->key;
+    hint = wb_did_you_mean(key, names);
+    allowed = wb_word_list(names);
+    return wb_strf("there is no query value '%.60s' here%s; %s%s", key, hint,
+                   names[0] ? "allowed: " : "none is allowed", names[0] ? allowed : "");
+}
+
+static void add_query_error(wb_json *errors, const char *key, const char *code, const char *text)
 {
     wb_json *o = wb_json_object();
-    WB_AUTO_FREE char *pointer = wb_strf("/%s", key);
 
-    wb_json_set_str(o, "pointer", pointer);
+    wb_json_set_str(o, "parameter", key);
     wb_json_set_str(o, "code", code);
-    wb_json_set_str(o, "message", message);
+    wb_json_set_str(o, "message", text);
     wb_json_push(errors, o);
 }
 
-bool wb_request_keys(const struct wb_request *q, struct wb_answer *a, const wb_json *body,
-                     const char *const *keys)
+static size_t count_of(const struct wb_request *q, const char *key)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < q->nquery; i++)
+        n += !strcmp(q->query[i].key, key);
+    return n;
+}
+
+bool wb_request_query_check(const struct wb_request *q, struct wb_answer *a,
+                            const struct wb_shape *rows)
 {
     wb_json *errors = wb_json_array();
 
-    for (void *it = wb_json_first(body); it; it = wb_json_next(body, it)) {
-        const char *key = wb_json_iter_key(it);
-        const char *const *k = keys;
+    for (size_t i = 0; i < q->nquery; i++) {
+        const struct wb_shape *row = row_of(rows, q->query[i].key);
+        size_t n = count_of(q, q->query[i].key);
+        const char *code = "out-of-range";
+        WB_AUTO_FREE char *fault = NULL;
 
-        while (*k && strcmp(*k, key) != 0)
-            k++;
-        if (!*k && wb_json_len(errors) < 50) {
-            WB_AUTO_FREE char *hint = wb_did_you_mean(key, keys);
-            WB_AUTO_FREE char *allowed = wb_word_list(keys);
-            WB_AUTO_FREE char *text =
-                wb_strf("there is no key '%.60s' here%s; allowed: %s", key, hint, allowed);
-
-            add_error(errors, key, "unknown-key", text);
+        if (!row) {
+            code = "unknown-key";
+            fault = unknown_value(rows, q->query[i].key);
+        } else if (n > (row->flags & WB_S_LIST ? row->most : 1)) {
+            code = "twice";
+            fault = row->flags & WB_S_LIST ? wb_strf("%s: at most %zu times", row->key, row->most)
+                                           : wb_strf("%s stands there more than once", row->key);
+        } else {
+            fault = wb_shape_query_fault(row, q->query[i].value);
         }
+        if (fault)
+            add_query_error(errors, q->query[i].key, code, fault);
     }
     if (wb_json_len(errors) == 0) {
         wb_json_free(errors);
         return true;
     }
-    wb_answer_problem(q, a, 422, "validation", "the body has keys that are not known", errors);
+    answer_faults(q, a, 400, errors);
     return false;
 }
 

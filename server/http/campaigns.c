@@ -11,7 +11,6 @@
 #include "server/queue/queue.h"
 
 #define DOC_MAX (8u << 20)
-#define LABELS_MAX 20
 
 /* What one request asks for, checked and planned. */
 struct asked {
@@ -26,6 +25,36 @@ static void release(struct asked *s)
     wb_study_free(s->study);
     wb_json_free(s->body);
 }
+
+/* ---- what may be sent ---- */
+
+#define CAMPAIGN_ROWS                                                                             \
+    {"priority", WB_S_INT, .min = -100, .max = 100, .help = "Higher goes first; 0 unless given"}, \
+        {"labels", WB_S_TEXT, WB_S_LIST, .min = 1, .max = 60, .most = 20},                        \
+    {                                                                                             \
+        "reason", WB_S_TEXT, .max = 500, .help = "Why it is run, for people"                      \
+    }
+
+static const struct wb_form study_form = {.name = "Study", .make = wb_study_schema};
+static const char *const study_ways[] = {"study", "study_text", NULL};
+static const struct wb_shape submission_rows[] = {
+    {"study", WB_S_OBJECT, .of = &study_form, .help = "The study as an object; versions are texts"},
+    {"study_text", WB_S_TEXT, .help = "The study as YAML"},
+    {"profile", WB_S_TEXT, .min = 1, .max = 100, .help = "One of the study's profiles"},
+    {"overrides", WB_S_OBJECT, .help = "Dotted paths of the study and their values"},
+    {"rounds", WB_S_INT, .min = 1, .max = 1000},
+    CAMPAIGN_ROWS,
+    {0},
+};
+static const struct wb_form submission = {
+    .name = "Submission",
+    .rows = submission_rows,
+    .one = study_ways,
+    .example = "{\"study_text\": \"study: redis-forms\\nrecipe: {name: redis, version: "
+               "\\\"7.0.15\\\"}\\n...\", \"profile\": \"small\", \"labels\": [\"nightly\"]}"};
+static const struct wb_shape again_rows[] = {CAMPAIGN_ROWS, {0}};
+static const struct wb_form again = {
+    .name = "Again", .rows = again_rows, .example = "{\"reason\": \"kernel 6.12 check\"}"};
 
 /* ---- reading what was sent ---- */
 
@@ -98,75 +127,13 @@ static void plan_study(struct wb_context *c, struct asked *s, struct wb_problems
     wb_host_facts_release(&host);
 }
 
-static bool check_label(const wb_json *labels)
-{
-    if (!labels)
-        return true;
-    if (wb_json_type(labels) != WB_JSON_ARRAY || wb_json_len(labels) > LABELS_MAX)
-        return false;
-    for (size_t i = 0; i < wb_json_len(labels); i++) {
-        const char *text = wb_json_string(wb_json_at(labels, i));
-
-        if (!text || !*text || strlen(text) > 60)
-            return false;
-    }
-    return true;
-}
-
-/* The types of everything beside the study. Answers itself, then false. */
-static bool check_types(const struct wb_request *q, struct wb_answer *a, const wb_json *body)
-{
-    static const struct {
-        const char *key;
-        enum wb_json_type type;
-        const char *what;
-    } rows[] = {
-        {"study", WB_JSON_OBJECT, "study: an object"},
-        {"study_text", WB_JSON_STRING, "study_text: the text of a study file"},
-        {"profile", WB_JSON_STRING, "profile: a name"},
-        {"overrides", WB_JSON_OBJECT, "overrides: an object of paths and values"},
-        {"rounds", WB_JSON_INT, "rounds: 1 to 1000"},
-        {"priority", WB_JSON_INT, "priority: -100 to 100"},
-        {"reason", WB_JSON_STRING, "reason: a text"},
-    };
-    const wb_json *rounds = wb_json_get(body, "rounds");
-    int64_t priority = wb_json_int_or(body, "priority", 0);
-    const char *wrong = NULL;
-
-    for (size_t i = 0; i < WB_LEN(rows); i++) {
-        const wb_json *v = wb_json_get(body, rows[i].key);
-
-        if (v && wb_json_type(v) != rows[i].type)
-            wrong = rows[i].what;
-    }
-    if (!wrong && rounds && (wb_json_integer(rounds) < 1 || wb_json_integer(rounds) > 1000))
-        wrong = "rounds: 1 to 1000";
-    if (!wrong && (priority < -100 || priority > 100))
-        wrong = "priority: -100 to 100";
-    if (!wrong && !check_label(wb_json_get(body, "labels")))
-        wrong = "labels: at most 20 texts of 1 to 60 bytes";
-    if (!wrong && strlen(wb_json_str_or(body, "reason", "")) > 500)
-        wrong = "reason: at most 500 bytes";
-    if (wrong)
-        wb_answer_problem(q, a, 422, "validation", wrong, NULL);
-    return !wrong;
-}
-
 /* Reads body and study. False after answering with a problem that is not one of the study. */
 static bool read_asked(struct wb_context *c, struct wb_request *q, struct wb_answer *a,
                        struct asked *s, struct wb_problems *p)
 {
-    static const char *const keys[] = {"study",    "study_text", "profile", "overrides", "rounds",
-                                       "priority", "labels",     "reason",  NULL};
-
-    s->body = wb_request_object(q, a);
-    if (!s->body || !wb_request_keys(q, a, s->body, keys) || !check_types(q, a, s->body))
+    s->body = wb_request_object(q, a, &submission);
+    if (!s->body)
         return false;
-    if (!wb_json_get(s->body, "study") == !wb_json_get(s->body, "study_text")) {
-        wb_answer_problem(q, a, 422, "validation",
-                          "exactly one of study (an object) and study_text (YAML) is needed", NULL);
-        return false;
-    }
     plan_study(c, s, p);
     return true;
 }
@@ -201,7 +168,7 @@ static void answer_check(const struct wb_request *q, struct wb_answer *a, const 
     wb_answer_json(q, a, 200, o);
 }
 
-void wb_h_validate(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void validate(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     struct asked s = {0};
     struct wb_problems p = {0};
@@ -279,12 +246,12 @@ static void answer_campaign(struct wb_context *c, const struct wb_request *q, st
     wb_answer_json(q, a, status, o);
 }
 
-void wb_h_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void get_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     answer_campaign(c, q, a, q->args[0], 200);
 }
 
-void wb_h_campaigns(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void list_campaigns(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     const char *state = wb_request_query(q, "state"), *cursor = wb_request_query(q, "cursor");
     WB_AUTO_FREE char *filter = wb_strf("campaigns:%s", state ? state : "");
@@ -412,16 +379,12 @@ static bool answered_before(struct wb_context *c, struct wb_request *q, struct w
     return rc < 0 || id;
 }
 
-void wb_h_campaign_post(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void start_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     const char *dry = wb_request_query(q, "dry_run");
     struct asked s = {0};
     struct wb_problems p = {0};
 
-    if (dry && strcmp(dry, "true") != 0 && strcmp(dry, "false") != 0) {
-        wb_answer_problem(q, a, 400, "validation", "dry_run: true or false", NULL);
-        return;
-    }
     if (answered_before(c, q, a))
         return;
     if (read_asked(c, q, a, &s, &p)) {
@@ -436,7 +399,7 @@ void wb_h_campaign_post(struct wb_context *c, struct wb_request *q, struct wb_an
     release(&s);
 }
 
-void wb_h_campaign_cancel(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void cancel_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     WB_AUTO_FREE char *state = NULL;
     struct wb_err err = WB_ERR_INIT;
@@ -449,9 +412,8 @@ void wb_h_campaign_cancel(struct wb_context *c, struct wb_request *q, struct wb_
     answer_campaign(c, q, a, q->args[0], 202);
 }
 
-void wb_h_campaign_rerun(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void rerun_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
-    static const char *const keys[] = {"priority", "labels", "reason", NULL};
     WB_AUTO_JSON wb_json *had = NULL;
     struct asked s = {0};
     struct wb_problems p = {0};
@@ -465,11 +427,11 @@ void wb_h_campaign_rerun(struct wb_context *c, struct wb_request *q, struct wb_a
         return;
     }
     study = folder_doc(c->service, q->args[0], "study.json");
-    s.body = study ? wb_request_object(q, a) : NULL;
+    s.body = study ? wb_request_object(q, a, &again) : NULL;
     if (!study) {
         wb_answer_problem(q, a, 409, "state-conflict",
                           "the folder of this campaign is gone: send its study again", NULL);
-    } else if (s.body && wb_request_keys(q, a, s.body, keys) && check_types(q, a, s.body)) {
+    } else if (s.body) {
         wb_json_set(s.body, "study", wb_json_copy(study));
         plan_study(c, &s, &p);
         if (s.plan)
@@ -484,7 +446,7 @@ void wb_h_campaign_rerun(struct wb_context *c, struct wb_request *q, struct wb_a
 
 /* ---- what came of it, and what waits ---- */
 
-void wb_h_campaign_report(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void get_report(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     const struct wb_list_filter filter = {.campaign = q->args[0]};
     WB_AUTO_JSON wb_json *list = NULL;
@@ -518,7 +480,7 @@ static double left_of(const wb_json *running, int64_t now_ms)
     return left > 0 ? left : 0;
 }
 
-void wb_h_queue(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void get_queue(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     WB_AUTO_JSON wb_json *running = NULL;
     wb_json *waiting = NULL, *o;
@@ -557,3 +519,121 @@ void wb_h_queue(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
     wb_json_set(o, "next", wb_json_null());
     wb_answer_json(q, a, 200, o);
 }
+
+/* ---- what comes back ---- */
+
+static const struct wb_shape problem_rows[] = {
+    {"file", WB_S_TEXT, .flags = WB_S_NULL},
+    {"line", WB_S_INT, .flags = WB_S_NULL},
+    {"pointer", WB_S_TEXT, WB_S_NEED | WB_S_NULL, .help = "Counts from the study"},
+    {"code", WB_S_TEXT, .flags = WB_S_NEED},
+    {"message", WB_S_TEXT, .flags = WB_S_NEED},
+    {0},
+};
+static const struct wb_form problem = {.name = "StudyProblem", .rows = problem_rows};
+static const struct wb_form plan_form = {.name = "Plan", .open = true};
+static const struct wb_shape check_rows[] = {
+    {"ok", WB_S_BOOL, .flags = WB_S_NEED},
+    {"errors", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &problem},
+    {"plan", WB_S_OBJECT, WB_S_NEED | WB_S_NULL, .of = &plan_form},
+    {0},
+};
+static const struct wb_form check_form = {.name = "Check", .rows = check_rows};
+
+static const char *const states[] = {"queued",    "running",    "finished",    "failed",
+                                     "cancelled", "incomplete", "interrupted", NULL};
+static const struct wb_shape progress_rows[] = {
+    {"recorded", WB_S_INT, .flags = WB_S_NEED},
+    {"outcomes", WB_S_OBJECT, WB_S_NEED, .help = "How many runs ended with each outcome"},
+    {0},
+};
+static const struct wb_form progress = {.name = "Progress", .rows = progress_rows};
+static const struct wb_shape link_rows[] = {
+    {"self", WB_S_TEXT, .flags = WB_S_NEED},
+    {"report", WB_S_TEXT, .flags = WB_S_NEED},
+    {"runs", WB_S_TEXT, .flags = WB_S_NEED},
+    {"events", WB_S_TEXT, .flags = WB_S_NEED},
+    {0},
+};
+static const struct wb_form links_form = {.name = "CampaignLinks", .rows = link_rows};
+
+#define QUEUE_ROWS                                                                             \
+    {"id", WB_S_TEXT, .flags = WB_S_NEED}, {"study", WB_S_TEXT, .flags = WB_S_NEED},           \
+        {"state", WB_S_WORD, WB_S_NEED, .words = states},                                      \
+        {"priority", WB_S_INT, .flags = WB_S_NEED}, {"labels", WB_S_TEXT, .flags = WB_S_LIST}, \
+        {"reason", WB_S_TEXT, .flags = WB_S_NULL}, {"token", WB_S_TEXT, .flags = WB_S_NULL},   \
+        {"submitted_at", WB_S_TIME, .flags = WB_S_NEED},                                       \
+        {"started_at", WB_S_TIME, .flags = WB_S_NULL},                                         \
+        {"ended_at", WB_S_TIME, .flags = WB_S_NULL},                                           \
+        {"runs", WB_S_INT, .help = "That are planned"}, {"arms", .type = WB_S_INT},            \
+        {"rounds", .type = WB_S_INT}, {"forecast_s", WB_S_REAL, .flags = WB_S_NULL},           \
+        {"cancel_requested", .type = WB_S_BOOL}, {"starts", .type = WB_S_INT},                 \
+        {"detail", WB_S_TEXT, .flags = WB_S_NULL},                                             \
+    {                                                                                          \
+        "rerun_of", WB_S_TEXT, .flags = WB_S_NULL                                              \
+    }
+
+static const struct wb_shape row_rows[] = {QUEUE_ROWS, {0}};
+static const struct wb_form row = {.name = "CampaignRow", .rows = row_rows};
+static const struct wb_shape campaign_rows[] = {
+    QUEUE_ROWS,
+    {"progress", WB_S_OBJECT, WB_S_NEED, .of = &progress},
+    {"plan", WB_S_OBJECT, WB_S_NEED | WB_S_NULL, .of = &plan_form},
+    {"links", WB_S_OBJECT, WB_S_NEED, .of = &links_form},
+    {0},
+};
+static const struct wb_form campaign = {.name = "Campaign", .rows = campaign_rows};
+static const struct wb_form report_form = {.name = "Report", .open = true};
+
+static const struct wb_shape waiting_rows[] = {
+    QUEUE_ROWS,
+    {"position", WB_S_INT, .flags = WB_S_NEED},
+    {"waiting_for", WB_S_TEXT, WB_S_NEED, .help = "In words"},
+    {"expected_start", WB_S_TIME, .flags = WB_S_NEED},
+    {0},
+};
+static const struct wb_form waiting_form = {.name = "Waiting", .rows = waiting_rows};
+static const struct wb_shape queue_rows[] = {
+    {"running", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &row},
+    {"items", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &waiting_form},
+    {"next", WB_S_TEXT, .flags = WB_S_NEED | WB_S_NULL},
+    {0},
+};
+static const struct wb_form queue_form = {.name = "Queue", .rows = queue_rows};
+
+static const struct wb_shape list_query[] = {
+    {"state", WB_S_WORD, .words = states},
+    WB_QUERY_PAGE,
+    {0},
+};
+static const struct wb_shape dry_query[] = {
+    {"dry_run", WB_S_BOOL, .help = "true: only say what would be done, with 200"},
+    {0},
+};
+
+#define API "/api/v1"
+const struct wb_route wb_routes_campaigns[] = {
+    {"POST", API "/validate", WB_SCOPE_READ, 0, validate, "validate",
+     "Check a study and show its plan; nothing is created", .body = &submission,
+     .answer = &check_form, .status = 200},
+    {"GET", API "/campaigns", WB_SCOPE_READ, WB_ROUTE_LIST, list_campaigns, "listCampaigns",
+     "Campaigns, newest first", list_query, .answer = &row, .status = 200},
+    {"POST", API "/campaigns", WB_SCOPE_RUNS, WB_ROUTE_WRITE | WB_ROUTE_KEY, start_campaign,
+     "startCampaign", "Check a study and put it into the queue", dry_query, &submission, &campaign,
+     .status = 202},
+    {"GET", API "/campaigns/{campaign}", WB_SCOPE_READ, 0, get_campaign, "getCampaign",
+     "One campaign: state, plan, progress", .answer = &campaign, .status = 200},
+    {"POST", API "/campaigns/{campaign}/cancel", WB_SCOPE_RUNS, WB_ROUTE_WRITE, cancel_campaign,
+     "cancelCampaign", "End a campaign; legal until it is over", .answer = &campaign, .status = 202,
+     .also = {409}},
+    {"POST", API "/campaigns/{campaign}/rerun", WB_SCOPE_RUNS,
+     WB_ROUTE_WRITE | WB_ROUTE_KEY | WB_ROUTE_NO_BODY, rerun_campaign, "rerunCampaign",
+     "The same study again, with a new seed", .body = &again, .answer = &campaign, .status = 202,
+     .also = {409}},
+    {"GET", API "/campaigns/{campaign}/report", WB_SCOPE_READ, 0, get_report, "getReport",
+     "Arms, contrasts and verdicts, from the records", .answer = &report_form, .status = 200},
+    {"GET", API "/queue", WB_SCOPE_READ, 0, get_queue, "getQueue",
+     "What waits, in the order in which it will start, and for what", .answer = &queue_form,
+     .status = 200},
+    {0},
+};

@@ -9,13 +9,16 @@
 
 static const char *const header_names[WB_HEADERS] = {
     [WB_H_ACCEPT] = "Accept",
+    [WB_H_ACCEPT_ENCODING] = "Accept-Encoding",
     [WB_H_AUTHORIZATION] = "Authorization",
     [WB_H_CONTENT_TYPE] = "Content-Type",
     [WB_H_COOKIE] = "Cookie",
     [WB_H_CSRF] = "X-WB-CSRF",
     [WB_H_HOST] = "Host",
     [WB_H_IDEMPOTENCY_KEY] = "Idempotency-Key",
+    [WB_H_IF_MATCH] = "If-Match",
     [WB_H_IF_NONE_MATCH] = "If-None-Match",
+    [WB_H_IF_RANGE] = "If-Range",
     [WB_H_LAST_EVENT_ID] = "Last-Event-ID",
     [WB_H_ORIGIN] = "Origin",
     [WB_H_RANGE] = "Range",
@@ -164,26 +167,6 @@ int wb_request_int(const struct wb_request *q, const char *key, int64_t lo, int6
     return wb_parse_int(v, lo, hi, out, err) < 0 ? wb_wrap(err, "query value %s", key) : 0;
 }
 
-int wb_request_only(const struct wb_request *q, const char *const *keys, struct wb_err *err)
-{
-    for (size_t i = 0; i < q->nquery; i++) {
-        const char *const *k = keys;
-        WB_AUTO_FREE char *hint = NULL;
-        WB_AUTO_FREE char *allowed = NULL;
-
-        while (*k && strcmp(*k, q->query[i].key) != 0)
-            k++;
-        if (*k)
-            continue;
-        hint = wb_did_you_mean(q->query[i].key, keys);
-        allowed = wb_word_list(keys);
-        return wb_fail(err, WB_INVALID, "there is no query value '%.60s' here%s%s%s",
-                       q->query[i].key, hint, keys[0] ? "; allowed: " : "; none is allowed",
-                       keys[0] ? allowed : "");
-    }
-    return 0;
-}
-
 const char *wb_request_cookie(const struct wb_request *q, const char *name, size_t *n)
 {
     const char *s = q->headers[WB_H_COOKIE];
@@ -234,16 +217,18 @@ void wb_answer_header(struct wb_answer *a, const char *name, const char *value)
     a->headers[a->nheaders++].value = copy;
 }
 
-/* If-None-Match: a list of tags or "*"; weak ones count as the strong. */
-static bool has_tag(const char *sent, const char *tag)
+bool wb_tag_listed(const char *sent, const char *tag, bool weak)
 {
     size_t n = strlen(tag);
 
     for (const char *s = sent; s && *s;) {
+        bool is_weak;
+
         s += strspn(s, " ,");
-        if (!strncmp(s, "W/", 2))
+        is_weak = !strncmp(s, "W/", 2);
+        if (is_weak)
             s += 2;
-        if (*s == '*' || (!strncmp(s, tag, n) && strchr(" ,", s[n])))
+        if (*s == '*' || ((weak || !is_weak) && !strncmp(s, tag, n) && strchr(" ,", s[n])))
             return true;
         s += strcspn(s, ",");
     }
@@ -253,7 +238,7 @@ static bool has_tag(const char *sent, const char *tag)
 bool wb_answer_tag(const struct wb_request *q, struct wb_answer *a, const char *tag)
 {
     wb_answer_header(a, "ETag", tag);
-    if (!has_tag(q->headers[WB_H_IF_NONE_MATCH], tag))
+    if (!wb_tag_listed(q->headers[WB_H_IF_NONE_MATCH], tag, true))
         return false;
     a->status = 304;
     return true;
@@ -358,13 +343,18 @@ static const char *title_of(int status)
         {403, "That is not allowed"},
         {404, "There is no such thing"},
         {405, "That cannot be done here"},
+        {406, "There is no such form of it"},
         {409, "It is in another state"},
+        {412, "It was changed meanwhile"},
         {413, "The request is too large"},
+        {414, "The address is too long"},
         {415, "That kind of content is not taken"},
         {416, "There is no such part"},
         {421, "This server has another name"},
         {422, "What was sent is not valid"},
+        {428, "The request must say what it has read"},
         {429, "Too many requests"},
+        {431, "The headers are too large"},
         {503, "Not now"},
     };
 

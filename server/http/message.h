@@ -22,13 +22,16 @@
 /* The headers that anybody here reads. */
 enum wb_header {
     WB_H_ACCEPT,
+    WB_H_ACCEPT_ENCODING,
     WB_H_AUTHORIZATION,
     WB_H_CONTENT_TYPE,
     WB_H_COOKIE,
     WB_H_CSRF, /* X-WB-CSRF */
     WB_H_HOST,
     WB_H_IDEMPOTENCY_KEY,
+    WB_H_IF_MATCH,
     WB_H_IF_NONE_MATCH,
+    WB_H_IF_RANGE,
     WB_H_LAST_EVENT_ID,
     WB_H_ORIGIN,
     WB_H_RANGE,
@@ -61,9 +64,6 @@ const char *wb_request_query(const struct wb_request *q, const char *key);
 /* A number of the query in [lo, hi]. */
 int wb_request_int(const struct wb_request *q, const char *key, int64_t lo, int64_t hi,
                    int64_t dflt, int64_t *out, struct wb_err *err) WB_MUST_CHECK;
-/* Refuses a query key that is not in the NULL-ended list, with the nearest one. */
-int wb_request_only(const struct wb_request *q, const char *const *keys,
-                    struct wb_err *err) WB_MUST_CHECK;
 /* The value of a cookie, borrowed into *n; NULL without. */
 const char *wb_request_cookie(const struct wb_request *q, const char *name, size_t *n);
 void wb_request_release(struct wb_request *q);
@@ -86,6 +86,9 @@ struct wb_answer {
 void wb_answer_header(struct wb_answer *a, const char *name, const char *value);
 /* Adds the entity's tag; true when the client has it already: the answer is 304 then. */
 bool wb_answer_tag(const struct wb_request *q, struct wb_answer *a, const char *tag);
+/* Whether a list of tags (If-Match, If-None-Match) names one, or is "*". weak: W/"x" counts as "x",
+ * else as none. */
+bool wb_tag_listed(const char *sent, const char *tag, bool weak);
 /* 200 or another status with a JSON document, which is freed. A client that sent the entity's tag
  * gets 304 (with status 200 only). */
 void wb_answer_json(const struct wb_request *q, struct wb_answer *a, int status, wb_json *j);

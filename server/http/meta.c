@@ -10,7 +10,7 @@
 #define DISK_MIN (1LL << 30)
 #define DISPATCH_AGE_MAX_MS 30000
 
-void wb_h_healthz(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void healthz(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     wb_json *o = wb_json_object();
 
@@ -19,7 +19,7 @@ void wb_h_healthz(struct wb_context *c, struct wb_request *q, struct wb_answer *
     wb_answer_json(q, a, 200, o);
 }
 
-void wb_h_version(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void version(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     wb_json *o = wb_json_object();
     struct wb_buf at = WB_BUF_INIT(64);
@@ -75,7 +75,7 @@ static wb_json *find_wrong(struct wb_context *c)
     return list;
 }
 
-void wb_h_readyz(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void readyz(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     wb_json *list = find_wrong(c), *o = wb_json_object();
     bool ready = wb_json_len(list) == 0;
@@ -92,7 +92,7 @@ static void metric(struct wb_buf *b, const char *name, const char *type, const c
                 name, help, name, type, name, (long long)value);
 }
 
-void wb_h_metrics(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void metrics(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     struct wb_service *s = c->service;
     int64_t queued = 0, running = 0;
@@ -127,3 +127,41 @@ void wb_h_metrics(struct wb_context *c, struct wb_request *q, struct wb_answer *
     metric(&a->body, "dispatch_age_ms", "gauge", "Time since the queue was looked at",
            wb_dispatch_age_ms(s->dispatch));
 }
+
+static const struct wb_shape health_rows[] = {{"status", WB_S_TEXT, .flags = WB_S_NEED}, {0}};
+static const struct wb_form health = {.name = "Health", .rows = health_rows};
+
+static const struct wb_shape trouble_rows[] = {
+    {"what", WB_S_TEXT, WB_S_NEED, .help = "store, database, queue, disk or clean-up"},
+    {"text", WB_S_TEXT, .flags = WB_S_NEED},
+    {0},
+};
+static const struct wb_form trouble = {.name = "Trouble", .rows = trouble_rows};
+static const char *const readiness_words[] = {"ready", "not ready", NULL};
+static const struct wb_shape readiness_rows[] = {
+    {"status", WB_S_WORD, WB_S_NEED, .words = readiness_words},
+    {"problems", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &trouble},
+    {0},
+};
+static const struct wb_form readiness = {.name = "Readiness", .rows = readiness_rows};
+
+static const struct wb_shape version_rows[] = {
+    {"version", WB_S_TEXT, .flags = WB_S_NEED},
+    {"started_at", WB_S_TIME, .flags = WB_S_NEED},
+    {"controller", WB_S_TEXT, WB_S_NEED, .help = "Whose records the store's HEAD names"},
+    {0},
+};
+static const struct wb_form version_form = {.name = "Version", .rows = version_rows};
+
+const struct wb_route wb_routes_meta[] = {
+    {"GET", "/healthz", WB_SCOPE_NONE, WB_ROUTE_OPEN, healthz, "healthz", "The server is alive",
+     .answer = &health, .status = 200},
+    {"GET", "/readyz", WB_SCOPE_NONE, WB_ROUTE_OPEN, readyz, "readyz",
+     "The server can take work; 503 names what is wrong", .answer = &readiness, .status = 200,
+     .also = {503}},
+    {"GET", "/version", WB_SCOPE_NONE, WB_ROUTE_OPEN, version, "version", "Version of the server",
+     .answer = &version_form, .status = 200},
+    {"GET", "/metrics", WB_SCOPE_READ, 0, metrics, "metrics",
+     "Figures of the server for Prometheus", .type = "text/plain", .status = 200},
+    {0},
+};

@@ -85,7 +85,7 @@ static struct wb_recipe *read_recipe(const struct wb_service *s, const char *nam
     return r;
 }
 
-void wb_h_recipes(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void list_recipes(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     struct wb_strv names = {0};
     struct wb_err err = WB_ERR_INIT;
@@ -107,7 +107,7 @@ void wb_h_recipes(struct wb_context *c, struct wb_request *q, struct wb_answer *
     wb_answer_list(q, a, items, NULL);
 }
 
-void wb_h_recipe(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void get_recipe(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     struct wb_recipe *r = read_recipe(c->service, q->args[0]);
 
@@ -118,3 +118,55 @@ void wb_h_recipe(struct wb_context *c, struct wb_request *q, struct wb_answer *a
         wb_answer_json(q, a, 200, recipe_json(r, true));
     wb_recipe_free(r);
 }
+
+static const struct wb_shape row_rows[] = {
+    {"name", WB_S_TEXT, .flags = WB_S_NEED},
+    {"revision", WB_S_TEXT, .flags = WB_S_NEED},
+    {"summary", WB_S_TEXT, .flags = WB_S_NEED | WB_S_NULL},
+    {"digest", WB_S_TEXT, WB_S_NEED, .help = "SHA-256 over the files of the recipe"},
+    {"versions", WB_S_TEXT, .flags = WB_S_NEED | WB_S_LIST},
+    {0},
+};
+static const struct wb_form row = {.name = "RecipeRow", .rows = row_rows};
+
+static const char *const param_types[] = {"text", "word", "int", "bytes", "bool", NULL};
+static const struct wb_shape param_rows[] = {
+    {"name", WB_S_TEXT, .flags = WB_S_NEED},
+    {"type", WB_S_WORD, WB_S_NEED, .words = param_types},
+    {"default", WB_S_TEXT, WB_S_NEED | WB_S_NULL, .help = "Canonical: bytes as a number"},
+    {"min", WB_S_INT, .help = "Of int and bytes"},
+    {"max", .type = WB_S_INT},
+    {"words", WB_S_TEXT, WB_S_LIST, .help = "Of word: the values that it takes"},
+    {"help", WB_S_TEXT, .flags = WB_S_NEED | WB_S_NULL},
+    {0},
+};
+static const struct wb_form param = {.name = "RecipeParameter", .rows = param_rows};
+static const char *const metric_kinds[] = {"counter", "gauge", NULL};
+static const struct wb_shape metric_rows[] = {
+    {"name", WB_S_TEXT, .flags = WB_S_NEED},
+    {"unit", WB_S_TEXT, .flags = WB_S_NEED | WB_S_NULL},
+    {"kind", WB_S_WORD, WB_S_NEED, .words = metric_kinds},
+    {0},
+};
+static const struct wb_form metric = {.name = "RecipeMetric", .rows = metric_rows};
+static const struct wb_shape recipe_rows[] = {
+    {"name", WB_S_TEXT, .flags = WB_S_NEED},
+    {"revision", WB_S_TEXT, .flags = WB_S_NEED},
+    {"summary", WB_S_TEXT, .flags = WB_S_NEED | WB_S_NULL},
+    {"digest", WB_S_TEXT, .flags = WB_S_NEED},
+    {"versions", WB_S_TEXT, .flags = WB_S_NEED | WB_S_LIST},
+    {"protocol", WB_S_TEXT, .flags = WB_S_NEED | WB_S_NULL},
+    {"topologies", WB_S_TEXT, .flags = WB_S_NEED | WB_S_LIST},
+    {"parameters", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &param},
+    {"metrics", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &metric},
+    {0},
+};
+static const struct wb_form recipe = {.name = "Recipe", .rows = recipe_rows};
+
+const struct wb_route wb_routes_recipes[] = {
+    {"GET", "/api/v1/recipes", WB_SCOPE_READ, WB_ROUTE_LIST, list_recipes, "listRecipes",
+     "Recipes that a study may name", .answer = &row, .status = 200},
+    {"GET", "/api/v1/recipes/{recipe}", WB_SCOPE_READ, 0, get_recipe, "getRecipe",
+     "Versions, parameters and metrics of a recipe", .answer = &recipe, .status = 200},
+    {0},
+};

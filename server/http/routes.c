@@ -3,130 +3,104 @@
 #include <string.h>
 
 #include "server/base/clock.h"
-#include "server/base/units.h"
 #include "server/http/service.h"
 
-#define API "/api/v1"
-#define OPEN WB_ROUTE_OPEN
-#define WRITE WB_ROUTE_WRITE
-
-static const char *const page_query[] = {"limit", "cursor", NULL};
-static const char *const campaign_query[] = {"state", "limit", "cursor", NULL};
-static const char *const run_query[] = {"campaign", "arm", "outcome", "limit", "cursor", NULL};
-static const char *const event_query[] = {"topic", NULL};
-static const char *const dry_query[] = {"dry_run", NULL};
-
-const struct wb_route wb_routes[] = {
-    {"GET", "/healthz", WB_SCOPE_NONE, OPEN, wb_h_healthz, "healthz", "The server is alive", NULL,
-     NULL, 200},
-    {"GET", "/readyz", WB_SCOPE_NONE, OPEN, wb_h_readyz, "readyz",
-     "The server can take work; 503 names what is wrong", NULL, NULL, 200},
-    {"GET", "/version", WB_SCOPE_NONE, OPEN, wb_h_version, "version", "Version of the server", NULL,
-     NULL, 200},
-    {"GET", "/metrics", WB_SCOPE_READ, 0, wb_h_metrics, "metrics",
-     "Figures of the server for Prometheus", NULL, NULL, 200},
-    {"GET", "/", WB_SCOPE_NONE, OPEN, wb_h_page, "page", "A page that lists runs", NULL, NULL, 200},
-    {"GET", "/app/{file}", WB_SCOPE_NONE, OPEN, wb_h_app, "appFile", "A script of the page", NULL,
-     NULL, 200},
-    {"GET", "/css/{file}", WB_SCOPE_NONE, OPEN, wb_h_css, "styleFile", "A style of the page", NULL,
-     NULL, 200},
-    {"GET", API "/openapi.json", WB_SCOPE_NONE, OPEN, wb_h_openapi, "openapi", "This document",
-     NULL, NULL, 200},
-    {"POST", API "/validate", WB_SCOPE_READ, 0, wb_h_validate, "validate",
-     "Check a study and show its plan; nothing is created", NULL, "Submission", 200},
-    {"GET", API "/campaigns", WB_SCOPE_READ, 0, wb_h_campaigns, "listCampaigns",
-     "Campaigns, newest first", campaign_query, NULL, 200},
-    {"POST", API "/campaigns", WB_SCOPE_RUNS, WRITE, wb_h_campaign_post, "startCampaign",
-     "Check a study and put it into the queue", dry_query, "Submission", 202},
-    {"GET", API "/campaigns/{campaign}", WB_SCOPE_READ, 0, wb_h_campaign, "getCampaign",
-     "One campaign: state, plan, progress", NULL, NULL, 200},
-    {"POST", API "/campaigns/{campaign}/cancel", WB_SCOPE_RUNS, WRITE, wb_h_campaign_cancel,
-     "cancelCampaign", "End a campaign; legal until it is over", NULL, "Empty", 202},
-    {"POST", API "/campaigns/{campaign}/rerun", WB_SCOPE_RUNS, WRITE, wb_h_campaign_rerun,
-     "rerunCampaign", "The same study again, with a new seed", NULL, "Again", 202},
-    {"GET", API "/campaigns/{campaign}/report", WB_SCOPE_READ, 0, wb_h_campaign_report, "getReport",
-     "Arms, contrasts and verdicts, from the records", NULL, NULL, 200},
-    {"GET", API "/queue", WB_SCOPE_READ, 0, wb_h_queue, "getQueue",
-     "What waits, in the order in which it will start, and for what", NULL, NULL, 200},
-    {"GET", API "/runs", WB_SCOPE_READ, 0, wb_h_runs, "listRuns", "Recorded runs, newest first",
-     run_query, NULL, 200},
-    {"GET", API "/runs/{run}", WB_SCOPE_READ, 0, wb_h_run, "getRun", "Summary of one run", NULL,
-     NULL, 200},
-    {"GET", API "/runs/{run}/artifacts", WB_SCOPE_READ, 0, wb_h_run_artifacts, "listArtifacts",
-     "Raw files of a run", NULL, NULL, 200},
-    {"GET", API "/runs/{run}/artifacts/{name}", WB_SCOPE_READ, 0, wb_h_run_artifact, "getArtifact",
-     "One raw file, whole or a range of it", NULL, NULL, 200},
-    {"GET", API "/runs/{run}/{document}", WB_SCOPE_READ, 0, wb_h_run_document, "getRunDocument",
-     "One document of the record: study, plan, environment, result or events", NULL, NULL, 200},
-    {"GET", API "/recipes", WB_SCOPE_READ, 0, wb_h_recipes, "listRecipes",
-     "Recipes that a study may name", NULL, NULL, 200},
-    {"GET", API "/recipes/{recipe}", WB_SCOPE_READ, 0, wb_h_recipe, "getRecipe",
-     "Versions, parameters and metrics of a recipe", NULL, NULL, 200},
-    {"GET", API "/events", WB_SCOPE_READ, WB_ROUTE_STREAM, wb_h_events, "events",
-     "Events as they happen (text/event-stream)", event_query, NULL, 200},
-    {"GET", API "/whoami", WB_SCOPE_READ, 0, wb_h_whoami, "whoami", "The token that asks", NULL,
-     NULL, 200},
-    {"POST", API "/session", WB_SCOPE_NONE, OPEN, wb_h_session_post, "beginSession",
-     "Give a browser a cookie for a token", NULL, "Session", 201},
-    {"DELETE", API "/session", WB_SCOPE_NONE, WRITE, wb_h_session_delete, "endSession",
-     "End the session of the cookie", NULL, NULL, 204},
-    {"GET", API "/tokens", WB_SCOPE_TOKENS, 0, wb_h_tokens, "listTokens",
-     "Tokens, without their secrets", NULL, NULL, 200},
-    {"POST", API "/tokens", WB_SCOPE_TOKENS, WRITE, wb_h_token_post, "makeToken",
-     "Make a token; it is shown this once", NULL, "NewToken", 201},
-    {"DELETE", API "/tokens/{token}", WB_SCOPE_TOKENS, WRITE, wb_h_token_delete, "revokeToken",
-     "Take a token and its sessions back", NULL, NULL, 204},
-    {"GET", API "/audit", WB_SCOPE_TOKENS, 0, wb_h_audit, "listAudit",
-     "Who changed what, newest first", page_query, NULL, 200},
-    {0},
+const struct wb_route *const wb_route_tables[] = {
+    wb_routes_meta,      wb_routes_static, wb_routes_openapi,
+    wb_routes_campaigns, wb_routes_runs,   wb_routes_recipes,
+    wb_routes_access,    wb_routes_events, NULL,
 };
 
-/* Whether the segments fit a path; fills args. */
-static bool fits(const char *path, struct wb_request *q)
+/* How many segments fit a path letter by letter, -1 when the path is another one. args gets the
+ * others. */
+static int fits(const char *path, const struct wb_request *q, const char **args)
 {
-    size_t args = 0, i = 0;
+    size_t n_args = 0, i = 0;
+    int literal = 0;
 
     for (const char *p = path + 1; *p; i++) {
         size_t n = strcspn(p, "/");
 
         if (i == q->nsegments)
-            return false;
+            return -1;
         if (*p == '{')
-            q->args[args++] = q->segments[i];
+            args[n_args++] = q->segments[i];
         else if (strlen(q->segments[i]) != n || strncmp(p, q->segments[i], n) != 0)
-            return false;
+            return -1;
+        else
+            literal++;
         p += n + (p[n] == '/');
     }
-    return i == q->nsegments;
+    return i == q->nsegments ? literal : -1;
+}
+
+/* Whether a method was added to the text; each stands in it once. */
+static void add_method(struct wb_buf *allow, const char *method)
+{
+    WB_AUTO_FREE char *padded = wb_strf(", %s,", wb_buf_str(allow));
+    WB_AUTO_FREE char *name = wb_strf(", %s,", method);
+
+    if (!strstr(padded, name))
+        wb_buf_addf(allow, "%s%s", allow->len ? ", " : "", method);
+}
+
+/* An address belongs to the routes whose path fits it in the most parts letter by letter, so that
+ * "/runs/{run}/artifacts" hides "/runs/{run}/{document}". */
+static int best_fit(const struct wb_request *q)
+{
+    const char *args[WB_LEN(q->args)];
+    int best = -1;
+
+    for (const struct wb_route *const *t = wb_route_tables; *t; t++)
+        for (const struct wb_route *r = *t; r->method; r++) {
+            int n = fits(r->path, q, args);
+
+            best = n > best ? n : best;
+        }
+    return best;
+}
+
+static void answer_no_route(const struct wb_request *q, struct wb_answer *a, int best)
+{
+    struct wb_buf allow = WB_BUF_INIT(256);
+    const char *args[WB_LEN(q->args)];
+
+    for (const struct wb_route *const *t = wb_route_tables; best >= 0 && *t; t++)
+        for (const struct wb_route *r = *t; r->method; r++) {
+            if (fits(r->path, q, args) != best)
+                continue;
+            add_method(&allow, r->method);
+            if (!strcmp(r->method, "GET"))
+                add_method(&allow, "HEAD");
+        }
+    if (best < 0) {
+        wb_answer_problem(q, a, 404, "not-found",
+                          "there is nothing at this address; GET /api/v1/openapi.json lists what "
+                          "there is",
+                          NULL);
+    } else {
+        add_method(&allow, "OPTIONS");
+        wb_answer_header(a, "Allow", wb_buf_str(&allow));
+        if (!strcmp(q->method, "OPTIONS"))
+            a->status = 204;
+        else
+            wb_answer_problem(q, a, 405, "method-not-allowed",
+                              "this address does not take that method; Allow names those it takes",
+                              NULL);
+    }
+    wb_buf_release(&allow);
 }
 
 const struct wb_route *wb_route_find(struct wb_request *q, struct wb_answer *a)
 {
     const char *method = !strcmp(q->method, "HEAD") ? "GET" : q->method;
-    struct wb_buf allow = WB_BUF_INIT(256);
+    int best = best_fit(q);
 
-    for (const struct wb_route *r = wb_routes; r->method; r++) {
-        if (!fits(r->path, q))
-            continue;
-        if (!strcmp(r->method, method)) {
-            wb_buf_release(&allow);
-            return r;
-        }
-        wb_buf_addf(&allow, "%s%s%s", allow.len ? ", " : "", r->method,
-                    !strcmp(r->method, "GET") ? ", HEAD" : "");
-    }
-    if (allow.len) {
-        wb_answer_header(a, "Allow", allow.data);
-        wb_answer_problem(q, a, 405, "method-not-allowed",
-                          "this address does not take that method; Allow names those it takes",
-                          NULL);
-    } else {
-        wb_answer_problem(q, a, 404, "not-found",
-                          "there is nothing at this address; GET /api/v1/openapi.json lists what "
-                          "there is",
-                          NULL);
-    }
-    wb_buf_release(&allow);
+    for (const struct wb_route *const *t = wb_route_tables; best >= 0 && *t; t++)
+        for (const struct wb_route *r = *t; r->method; r++)
+            if (!strcmp(r->method, method) && fits(r->path, q, q->args) == best)
+                return r;
+    answer_no_route(q, a, best);
     return NULL;
 }
 
@@ -218,14 +192,10 @@ static void keep(struct wb_context *c, const struct wb_request *q, const struct 
 
 void wb_service_answer(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
-    static const char *const none[] = {NULL};
     const struct wb_route *r = wb_route_find(q, a);
-    struct wb_err err = WB_ERR_INIT;
 
     if (r && wb_route_allow(c, r, q, a)) {
-        if (wb_request_only(q, r->query ? r->query : none, &err) < 0)
-            wb_answer_problem(q, a, 400, "validation", err.root, NULL);
-        else
+        if (wb_request_query_check(q, a, r->query))
             r->handle(c, q, a);
         if (r->flags & WB_ROUTE_WRITE)
             keep(c, q, a);
@@ -235,28 +205,4 @@ void wb_service_answer(struct wb_context *c, struct wb_request *q, struct wb_ans
         atomic_fetch_add(&c->service->failed, 1);
     else if (a->status >= 400)
         atomic_fetch_add(&c->service->refused, 1);
-}
-
-void wb_h_events(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
-{
-    const char *last = q->headers[WB_H_LAST_EVENT_ID];
-    struct wb_err err = WB_ERR_INIT;
-    int64_t id = 0;
-
-    if (last && *last && wb_parse_int(last, 0, INT64_MAX, &id, &err) < 0) {
-        wb_answer_problem(q, a, 400, "validation", "Last-Event-ID is no id of an event", NULL);
-        return;
-    }
-    for (size_t i = 0; i < q->nquery; i++) {
-        const char *topic = q->query[i].value;
-
-        if (a->topics.n == WB_HUB_TOPICS_MAX || strlen(topic) > 100) {
-            wb_answer_problem(q, a, 400, "validation", "at most 16 topics of 100 characters", NULL);
-            return;
-        }
-        wb_strv_add(&a->topics, topic);
-    }
-    a->status = 200;
-    a->stream = true;
-    a->last_id = id;
 }

@@ -18,7 +18,7 @@ static char *run_of(struct wb_context *c, const struct wb_request *q, struct wb_
     return run;
 }
 
-void wb_h_runs(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void list_runs(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     struct wb_list_filter f = {.campaign = wb_request_query(q, "campaign"),
                                .arm = wb_request_query(q, "arm"),
@@ -88,12 +88,12 @@ static void answer_document(struct wb_context *c, const struct wb_request *q, st
     wb_answer_json(q, a, 200, doc);
 }
 
-void wb_h_run(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void get_run(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     answer_document(c, q, a, "summary");
 }
 
-void wb_h_run_document(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void get_document(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     static const char *const names[] = {"study", "plan", "environment", "result", "events", NULL};
 
@@ -106,7 +106,7 @@ void wb_h_run_document(struct wb_context *c, struct wb_request *q, struct wb_ans
                       "a run has study, plan, environment, result, events and artifacts", NULL);
 }
 
-void wb_h_run_artifacts(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void list_artifacts(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     WB_AUTO_FREE char *run = run_of(c, q, a);
     WB_AUTO_JSON wb_json *summary = NULL;
@@ -201,7 +201,7 @@ static void answer_bytes(const struct wb_request *q, struct wb_answer *a, const 
     }
 }
 
-void wb_h_run_artifact(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void get_artifact(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     WB_AUTO_FREE char *run = run_of(c, q, a);
     struct wb_buf data = WB_BUF_INIT(RAW_MAX);
@@ -215,3 +215,37 @@ void wb_h_run_artifact(struct wb_context *c, struct wb_request *q, struct wb_ans
         answer_bytes(q, a, q->args[1], &data);
     wb_buf_release(&data);
 }
+
+static const struct wb_shape list_query[] = {
+    {"campaign", WB_S_TEXT, .max = 128},
+    {"arm", WB_S_TEXT, .max = 400},
+    {"outcome", WB_S_TEXT, .max = 40},
+    WB_QUERY_PAGE,
+    {0},
+};
+static const struct wb_form run_row = {.name = "Run", .open = true};
+static const struct wb_form run = {.name = "RunSummary", .make = wb_summary_schema};
+static const struct wb_form document = {.name = "RunDocument", .open = true};
+static const struct wb_shape artifact_rows[] = {
+    {"name", WB_S_TEXT, .flags = WB_S_NEED},
+    {"bytes", WB_S_INT, WB_S_NEED, .min = 0, .max = 9007199254740992.0},
+    {"sha256", WB_S_TEXT, WB_S_NEED, .min = 64, .max = 64},
+    {0},
+};
+static const struct wb_form artifact = {.name = "Artifact", .rows = artifact_rows};
+
+const struct wb_route wb_routes_runs[] = {
+    {"GET", "/api/v1/runs", WB_SCOPE_READ, WB_ROUTE_LIST, list_runs, "listRuns",
+     "Recorded runs, newest first", list_query, .answer = &run_row, .status = 200},
+    {"GET", "/api/v1/runs/{run}", WB_SCOPE_READ, 0, get_run, "getRun", "Summary of one run",
+     .answer = &run, .status = 200},
+    {"GET", "/api/v1/runs/{run}/artifacts", WB_SCOPE_READ, WB_ROUTE_LIST, list_artifacts,
+     "listArtifacts", "Raw files of a run", .answer = &artifact, .status = 200},
+    {"GET", "/api/v1/runs/{run}/artifacts/{name}", WB_SCOPE_READ,
+     WB_ROUTE_RANGE | WB_ROUTE_ANY_TYPE, get_artifact, "getArtifact",
+     "One raw file, whole or a range of it", .type = "*/*", .status = 200},
+    {"GET", "/api/v1/runs/{run}/{document}", WB_SCOPE_READ, 0, get_document, "getRunDocument",
+     "One document of the record: study, plan, environment, result or events", .answer = &document,
+     .status = 200},
+    {0},
+};

@@ -8,6 +8,7 @@
 
 #include "server/http/hub.h"
 #include "server/http/message.h"
+#include "server/http/shape.h"
 #include "server/queue/dispatch.h"
 #include "server/record/store.h"
 
@@ -33,22 +34,44 @@ struct wb_context {
 typedef void (*wb_handler)(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
 
 enum wb_route_flag {
-    WB_ROUTE_OPEN = 1,   /* no token is needed */
-    WB_ROUTE_STREAM = 2, /* the event stream: its handler only checks */
-    WB_ROUTE_WRITE = 4   /* goes into the audit log */
+    WB_ROUTE_OPEN = 1,      /* no token is needed */
+    WB_ROUTE_STREAM = 2,    /* the event stream: its handler only checks */
+    WB_ROUTE_WRITE = 4,     /* goes into the audit log */
+    WB_ROUTE_LIST = 8,      /* the answer is {items, next}, items being of the form `answer` */
+    WB_ROUTE_KEY = 16,      /* honours Idempotency-Key */
+    WB_ROUTE_MATCH = 32,    /* needs If-Match (wb_request_match) */
+    WB_ROUTE_RANGE = 64,    /* answers a Range with 206 or 416 */
+    WB_ROUTE_NO_BODY = 128, /* the body may be left out */
+    WB_ROUTE_ANY_TYPE = 256 /* the answer's type depends on what is asked for */
 };
+#define WB_ROUTE_ALSO_MAX 6
 struct wb_route {
     const char *method, *path; /* "/api/v1/runs/{run}"; parts in braces become args in order */
     enum wb_scope scope;
     unsigned flags;
     wb_handler handle;
-    const char *id, *summary; /* of the API document */
-    const char *const *query; /* names of query values, NULL-ended; NULL: none */
-    const char *body;         /* name of the request's schema, or NULL */
-    int status;               /* of success */
+    const char *id, *summary;      /* of the API document */
+    const struct wb_shape *query;  /* rows of the query values that it knows; NULL: none */
+    const struct wb_form *body;    /* what is sent; NULL: nothing is */
+    const struct wb_form *answer;  /* what comes back as JSON; NULL: nothing, or another type */
+    const char *type;              /* the answer's type when it is not JSON */
+    int status;                    /* of success */
+    short also[WB_ROUTE_ALSO_MAX]; /* other statuses that cannot be told from the rest of the row */
 };
-/* server/http/routes.c: all of them, ended by a row without method. */
-extern const struct wb_route wb_routes[];
+/* One table for each file of handlers, ended by a row without method. A new file adds its table to
+ * the list in routes.c and here; nothing else knows of it. */
+extern const struct wb_route wb_routes_meta[], wb_routes_static[], wb_routes_openapi[],
+    wb_routes_campaigns[], wb_routes_runs[], wb_routes_recipes[], wb_routes_access[],
+    wb_routes_events[];
+/* All of them, NULL-ended. */
+extern const struct wb_route *const wb_route_tables[];
+
+/* Rows that many lists share. */
+#define WB_QUERY_PAGE                                                                           \
+    {"limit", WB_S_INT, .min = 1, .max = 500, .help = "Most items of a page; 50 unless given"}, \
+    {                                                                                           \
+        "cursor", WB_S_TEXT, .min = 1, .max = 400, .help = "`next` of the page before"          \
+    }
 
 /* The route of a request; fills its args. NULL after answering 404 or 405 (with Allow). HEAD is
  * GET. */
@@ -59,51 +82,20 @@ bool wb_route_allow(struct wb_context *c, const struct wb_route *r, struct wb_re
 /* Everything between a complete request and its answer. */
 void wb_service_answer(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
 
-/* The body as one JSON object; answers 415 or 422 itself, then NULL. An empty body is an empty
- * object. Owned. */
-wb_json *wb_request_object(struct wb_request *q, struct wb_answer *a);
-/* Keys of a body: refuses one that is not in the NULL-ended list (422 with its pointer). */
-bool wb_request_keys(const struct wb_request *q, struct wb_answer *a, const wb_json *body,
-                     const char *const *keys);
+/* The body as one JSON object that the form allows; answers 400, 415 or 422 itself, then NULL. An
+ * empty body is an empty object. Owned. */
+wb_json *wb_request_object(struct wb_request *q, struct wb_answer *a, const struct wb_form *form);
+/* Whether If-Match names the tag that the resource has now (quoted, as in ETag). Answers 428 or 412
+ * itself, then false. */
+bool wb_request_match(const struct wb_request *q, struct wb_answer *a, const char *tag);
+/* Checks the query by rows (NULL: none is allowed); answers 400 itself, then false. */
+bool wb_request_query_check(const struct wb_request *q, struct wb_answer *a,
+                            const struct wb_shape *rows);
 
 /* Cursors: the last id of a page, bound to the list's filter and signed. Caller frees. */
 char *wb_cursor_make(const struct wb_service *s, const char *filter, const char *last);
 /* *last is owned; WB_INVALID when it is none of this list. */
 int wb_cursor_read(const struct wb_service *s, const char *filter, const char *cursor, char **last,
                    struct wb_err *err) WB_MUST_CHECK;
-
-/* Handlers, by file. */
-void wb_h_healthz(struct wb_context *c, struct wb_request *q, struct wb_answer *a); /* meta.c */
-void wb_h_readyz(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_version(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_metrics(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_page(struct wb_context *c, struct wb_request *q, struct wb_answer *a); /* static.c */
-void wb_h_app(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_css(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_openapi(struct wb_context *c, struct wb_request *q, struct wb_answer *a); /* openapi.c */
-void wb_h_validate(struct wb_context *c, struct wb_request *q,
-                   struct wb_answer *a); /* campaigns.c */
-void wb_h_campaigns(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_campaign_post(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_campaign_cancel(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_campaign_rerun(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_campaign_report(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_queue(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_runs(struct wb_context *c, struct wb_request *q, struct wb_answer *a); /* runs.c */
-void wb_h_run(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_run_document(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_run_artifacts(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_run_artifact(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_recipes(struct wb_context *c, struct wb_request *q, struct wb_answer *a); /* recipes.c */
-void wb_h_recipe(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_whoami(struct wb_context *c, struct wb_request *q, struct wb_answer *a); /* access.c */
-void wb_h_session_post(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_session_delete(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_tokens(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_token_post(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_token_delete(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_audit(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
-void wb_h_events(struct wb_context *c, struct wb_request *q, struct wb_answer *a); /* routes.c */
 
 #endif

@@ -50,17 +50,27 @@ static void answer_file(struct wb_context *c, const struct wb_request *q, struct
     wb_buf_add(&a->body, text, n);
 }
 
-void wb_h_page(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void page(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     answer_file(c, q, a, "", "index.html");
 }
 
-void wb_h_app(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void app(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     answer_file(c, q, a, "app/", q->args[0]);
 }
 
-void wb_h_css(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+static void css(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     answer_file(c, q, a, "css/", q->args[0]);
 }
+
+const struct wb_route wb_routes_static[] = {
+    {"GET", "/", WB_SCOPE_NONE, WB_ROUTE_OPEN, page, "page", "A page that lists runs",
+     .type = "text/html", .status = 200},
+    {"GET", "/app/{file}", WB_SCOPE_NONE, WB_ROUTE_OPEN, app, "appFile", "A script of the page",
+     .type = "text/javascript", .status = 200},
+    {"GET", "/css/{file}", WB_SCOPE_NONE, WB_ROUTE_OPEN, css, "styleFile", "A style of the page",
+     .type = "text/css", .status = 200},
+    {0},
+};

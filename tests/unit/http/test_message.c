@@ -81,7 +81,6 @@ static void long_targets_are_refused(void **state)
 
 static void query_values_are_read(void **state)
 {
-    static const char *const known[] = {"limit", "cursor", NULL};
     struct wb_request q = {0};
     struct wb_err err = WB_ERR_INIT;
     int64_t n = 0;
@@ -96,10 +95,28 @@ static void query_values_are_read(void **state)
     assert_int_equal(wb_request_int(&q, "limit", 1, 6, 50, &n, &err), -WB_INVALID);
     assert_int_equal(wb_request_int(&q, "absent", 1, 6, 50, &n, NULL), 0);
     assert_int_equal(n, 50);
-    assert_int_equal(wb_request_only(&q, known, &err), -WB_INVALID);
-    assert_non_null(strstr(err.root, "'curser'"));
-    assert_non_null(strstr(err.root, "did you mean 'cursor'"));
     wb_request_release(&q);
+}
+
+static void tags_are_found_in_lists(void **state)
+{
+    static const struct {
+        const char *sent;
+        bool weak, strong;
+    } rows[] = {
+        {"\"a\"", true, true},    {"\"b\", \"a\"", true, true},
+        {"W/\"a\"", true, false}, {"\"b\" ,W/\"a\"", true, false},
+        {"*", true, true},        {"\"ab\"", false, false},
+        {"\"a", false, false},    {"", false, false},
+        {"a", false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        assert_int_equal(wb_tag_listed(rows[i].sent, "\"a\"", true), rows[i].weak);
+        assert_int_equal(wb_tag_listed(rows[i].sent, "\"a\"", false), rows[i].strong);
+    }
+    assert_false(wb_tag_listed(NULL, "\"a\"", true));
 }
 
 static void cookies_are_found_by_their_whole_name(void **state)
@@ -234,6 +251,7 @@ int main(void)
         cmocka_unit_test(targets_are_taken_apart),
         cmocka_unit_test(long_targets_are_refused),
         cmocka_unit_test(query_values_are_read),
+        cmocka_unit_test(tags_are_found_in_lists),
         cmocka_unit_test(cookies_are_found_by_their_whole_name),
         cmocka_unit_test(an_entity_that_is_known_is_not_sent),
         cmocka_unit_test(the_next_page_keeps_the_query),
