@@ -10,7 +10,9 @@
 #include "server/base/problems.h"
 #include "server/base/table.h"
 #include "server/base/units.h"
+#include "server/cli/config.h"
 #include "server/cli/help.h"
+#include "server/cli/study_args.h"
 
 #ifndef WB_DATA_DIR
 #define WB_DATA_DIR "/usr/local/share/weighbridge"
@@ -229,17 +231,6 @@ static const char *env_or(const char *name, const char *dflt)
     return v && *v ? v : dflt;
 }
 
-/* Folder of the recipes: WB_RECIPES, else recipes/ here (a source tree), else the installed one. */
-static char *recipes_dir(void)
-{
-    const char *set = env_or("WB_RECIPES", NULL);
-
-    if (set)
-        return wb_strdup(set);
-    return wb_strdup(wb_path_exists("recipes/redis/recipe.yaml") ? "recipes"
-                                                                 : WB_DATA_DIR "/recipes");
-}
-
 static char *default_store(void)
 {
     const char *data = env_or("XDG_DATA_HOME", NULL), *home = env_or("HOME", "/root");
@@ -257,13 +248,76 @@ static char *beside(const char *store)
                                    : wb_strdup("state");
 }
 
+/* What nobody set. recipes/ here means a source tree. */
+static int set_defaults(struct wb_config *c, struct wb_err *err)
+{
+    WB_AUTO_FREE char *store = default_store();
+    WB_AUTO_FREE char *absolute = NULL;
+    WB_AUTO_FREE char *state = NULL;
+
+    wb_config_default(c, WB_SET_STORE, store);
+    state = beside(wb_config_get(c, WB_SET_STORE));
+    if (wb_path_absolute(state, &absolute, err) < 0) /* steps run elsewhere */
+        return -err->code;
+    wb_config_default(c, WB_SET_STATE, absolute);
+    wb_config_default(c, WB_SET_RECIPES,
+                      wb_path_exists("recipes/redis/recipe.yaml") ? "recipes"
+                                                                  : WB_DATA_DIR "/recipes");
+    wb_config_default(c, WB_SET_WEB, wb_path_exists("web/index.html") ? "web" : WB_DATA_DIR "/web");
+    wb_config_default(c, WB_SET_COLOR, "auto");
+    return 0;
+}
+
+/* Options rule over settings, settings over defaults. *state is owned by the caller. */
+static int use_settings(struct wb_cli *cli, const struct common *common, struct wb_config *c,
+                        char **state, struct wb_err *err)
+{
+    int64_t width = 0;
+    int rc;
+
+    wb_config_set(c, WB_SET_STORE, common->store, "--store");
+    wb_config_set(c, WB_SET_COLOR, common->no_color ? "never" : NULL, "--no-color");
+    rc = set_defaults(c, err);
+    if (rc == 0)
+        rc = wb_path_absolute(wb_config_get(c, WB_SET_STATE), state, err);
+    if (rc < 0)
+        return rc;
+    if (wb_config_get(c, WB_SET_WIDTH) && !env_or("COLUMNS", NULL) &&
+        wb_parse_int(wb_config_get(c, WB_SET_WIDTH), 1, INT32_MAX, &width, NULL) == 0)
+        cli->width = (int)width;
+    cli->no_color = !strcmp(wb_config_get(c, WB_SET_COLOR), "never");
+    cli->color = wb_terminal_fancy(STDOUT_FILENO) && !cli->no_color;
+    cli->store_named = common->store != NULL;
+    cli->store_path = wb_config_get(c, WB_SET_STORE);
+    cli->recipes_dir = wb_config_get(c, WB_SET_RECIPES);
+    cli->state_dir = *state;
+    cli->config = c;
+    for (size_t i = 0; i < wb_config_notices(c)->n; i++)
+        (void)fprintf(stderr, "weighbridge: %s\n", wb_config_notices(c)->v[i]);
+    return 0;
+}
+
+/* With the settings: 0 when the command may run, else an exit code. */
+static int prepare(const struct wb_command *cmd, struct wb_cli *cli, const struct common *common,
+                   struct wb_config **c, char **state)
+{
+    struct wb_problems problems = {0};
+    struct wb_err err = WB_ERR_INIT;
+    int code = 0;
+
+    if (wb_config_read(!cmd->no_files, c, &problems) > 0)
+        code = wb_study_problems(cli, &problems);
+    else if (use_settings(cli, common, *c, state, &err) < 0)
+        code = wb_cli_fail(cli, &err);
+    wb_problems_release(&problems);
+    return code;
+}
+
 static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int argc, char **argv)
 {
     WB_AUTO_FREE void *opts = wb_calloc(1, cmd->opts_size);
-    WB_AUTO_FREE char *recipes = recipes_dir();
-    WB_AUTO_FREE char *store = NULL;
-    WB_AUTO_FREE char *named = NULL;
     WB_AUTO_FREE char *state = NULL;
+    struct wb_config *config = NULL;
     struct common common = {0};
     struct wb_err err = WB_ERR_INIT;
     int n, rc;
@@ -278,23 +332,12 @@ static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int arg
                       cmd->name, cmd->args ? " " : "", cmd->args ? cmd->args : "", cmd->name);
         return wb_cli_fail(cli, &err);
     }
-    store = common.store ? wb_strdup(common.store) : wb_strdup(env_or("WB_STORE", NULL));
-    if (!store)
-        store = default_store();
-    named = wb_strdup(env_or("WB_STATE", NULL));
-    if (!named)
-        named = beside(store);
-    if (wb_path_absolute(named, &state, &err) < 0) /* steps run elsewhere */
-        return wb_cli_fail(cli, &err);
     cli->ndjson = common.ndjson;
     cli->json = common.json || common.ndjson;
-    cli->no_color = common.no_color;
-    cli->color = wb_terminal_fancy(STDOUT_FILENO) && !common.no_color;
-    cli->store_named = common.store != NULL;
-    cli->store_path = store;
-    cli->recipes_dir = recipes;
-    cli->state_dir = state;
-    rc = cmd->run(cli, opts, n, argv);
+    rc = prepare(cmd, cli, &common, &config, &state);
+    if (rc == 0)
+        rc = cmd->run(cli, opts, n, argv);
+    wb_config_free(config);
     for (const struct wb_opt *o = cmd->opts; o && o->name; o++)
         if (o->type == WB_OPT_LIST) {
             void *list = (char *)opts + o->offset;

@@ -50,6 +50,8 @@ struct wb_opt {
     const char *help;
 };
 
+struct wb_config;
+
 /* What every command gets. */
 struct wb_cli {
     bool json;   /* --json or --ndjson, accepted by every command */
@@ -58,10 +60,10 @@ struct wb_cli {
     bool color;              /* stdout is a terminal that takes colour */
     int width;               /* of the terminal on stdout */
     bool store_named;        /* by --store, not by default or environment */
-    const char *store_path;  /* --store DIR, else WB_STORE, else the user's default */
-    const char *recipes_dir; /* WB_RECIPES, else the installed or source folder */
-    const char
-        *state_dir; /* campaigns, prefixes, caches: WB_STATE, else beside the store; absolute */
+    const char *store_path;  /* of the settings, as recipes_dir and state_dir are */
+    const char *recipes_dir;
+    const char *state_dir; /* campaigns, prefixes, caches; absolute */
+    struct wb_config *config;
 };
 
 struct wb_command {
@@ -76,6 +78,7 @@ struct wb_command {
     int (*run)(const struct wb_cli *cli, const void *opts, int argc, char **argv);
     bool hidden;          /* not in the list of `weighbridge help` */
     bool no_store;        /* works without a store: help does not speak of one */
+    bool no_files;        /* reads no settings files: the environment says all */
     const char *examples; /* lines "  weighbridge ...\n"; may be NULL */
 };
 

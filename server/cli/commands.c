@@ -30,6 +30,7 @@ const struct wb_command *const wb_commands[] = {
     &wb_cmd_prune,
     &wb_cmd_stats,
     &wb_cmd_artifacts,
+    &wb_cmd_config,
     &wb_cmd_doctor,
     &wb_cmd_schema,
     &wb_cmd_serve,

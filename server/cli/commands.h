@@ -36,6 +36,7 @@ extern const struct wb_command wb_cmd_schema;
 extern const struct wb_command wb_cmd_completion;
 extern const struct wb_command wb_cmd_serve;
 extern const struct wb_command wb_cmd_engine;
+extern const struct wb_command wb_cmd_config;
 extern const struct wb_command wb_cmd_man;
 
 #endif

@@ -89,4 +89,5 @@ const struct wb_command wb_cmd_engine = {
     .max_args = 1,
     .run = run,
     .hidden = true,
+    .no_files = true,
 };

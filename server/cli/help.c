@@ -6,6 +6,7 @@
 
 #include "server/analysis/text.h"
 #include "server/base/problems.h"
+#include "server/cli/config.h"
 
 #define NAMES_MAX 26 /* columns for option names; longer ones have a line of their own */
 
@@ -29,6 +30,7 @@ static const char *const exit_rows[][2] = {
     {NULL, NULL},
 };
 static const char *const environment_rows[][2] = {
+    {"WB_CONFIG", "a settings file instead of the project's weighbridge.yaml"},
     {"WB_STORE", "the store of records; --store rules over it. Default: "
                  "$XDG_DATA_HOME/weighbridge/store.git, else ~/.local/share/weighbridge/store.git"},
     {"WB_STATE", "campaigns, prefixes and caches; default: 'state' beside the store"},
@@ -36,6 +38,12 @@ static const char *const environment_rows[][2] = {
     {"WB_LOAD", "the load program; default: wb-load beside this program"},
     {"WB_DOCKER_SOCKET", "the container engine's socket; else that of DOCKER_HOST=unix://..., else "
                          "/var/run/docker.sock"},
+    {"WB_SERVER", "URL of the service that commands speak to"},
+    {"WB_TOKEN_FILE", "a file that holds the token for it"},
+    {"WB_PUSH_REMOTE", "where 'push' sends records when no REMOTE is given"},
+    {"WB_PRICE_BOOK", "the price book of 'value'"},
+    {"WB_WEB", "the folder of the pages that 'serve' shows"},
+    {"WB_WIDTH, WB_COLOR", "as width and color in 'weighbridge help settings'"},
     {"NO_COLOR", "not empty: no colour"},
     {"COLUMNS", "width of tables, instead of the terminal's"},
     {NULL, NULL},
@@ -56,6 +64,7 @@ const struct wb_help_topic wb_help_topics[] = {
     {"exit-codes", "Exit codes", exit_rows},
     {"environment", "Environment", environment_rows},
     {"references", "References", reference_rows},
+    {"settings", "Keys of weighbridge.yaml and of the user's config.yaml", wb_config_rows},
     {NULL, NULL, NULL},
 };
 
@@ -230,7 +239,8 @@ static int help_all(const struct wb_cli *cli)
     wb_buf_addc(&b, '\n');
     wb_text_wrapped(&b, "", 0,
                     "'weighbridge COMMAND --help' says more; 'weighbridge help exit-codes', 'help "
-                    "environment' and 'help references' tell what holds for all. Begin with",
+                    "environment', 'help references' and 'help settings' tell what holds for all. "
+                    "Begin with",
                     cli->width);
     wb_buf_adds(&b, "  weighbridge doctor\n"
                     "  weighbridge run recipes/redis/studies/forms.yaml --profile small\n");

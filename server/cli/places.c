@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "server/base/file.h"
+#include "server/cli/config.h"
 
 #define DOCKER_SOCKET "/var/run/docker.sock"
 
@@ -22,13 +23,13 @@ int wb_own_program(char **out, struct wb_err *err)
     return 0;
 }
 
-static int find_load(char **out, struct wb_err *err)
+static int find_load(const struct wb_config *c, char **out, struct wb_err *err)
 {
-    const char *set = getenv("WB_LOAD");
+    const char *set = wb_config_get(c, WB_SET_LOAD_PROGRAM);
     WB_AUTO_FREE char *self = NULL;
     int rc;
 
-    if (set && *set)
+    if (set)
         return wb_path_absolute(set, out, err);
     rc = wb_own_program(&self, err);
     if (rc < 0)
@@ -39,11 +40,11 @@ static int find_load(char **out, struct wb_err *err)
     return 0;
 }
 
-static int find_socket(char **out, struct wb_err *err)
+static int find_socket(const struct wb_config *c, char **out, struct wb_err *err)
 {
-    const char *set = getenv("WB_DOCKER_SOCKET"), *host = getenv("DOCKER_HOST");
+    const char *set = wb_config_get(c, WB_SET_DOCKER_SOCKET), *host = getenv("DOCKER_HOST");
 
-    if (set && *set)
+    if (set)
         return wb_path_absolute(set, out, err);
     if (host && *host) {
         if (strncmp(host, "unix://", 7) != 0)
@@ -69,9 +70,9 @@ int wb_places_find(const struct wb_cli *cli, struct wb_places *out, struct wb_er
         out->state = wb_strdup(real);
     }
     if (rc == 0)
-        rc = find_load(&out->load_program, err);
+        rc = find_load(cli->config, &out->load_program, err);
     if (rc == 0)
-        rc = find_socket(&out->docker_socket, err);
+        rc = find_socket(cli->config, &out->docker_socket, err);
     out->store_flag = cli->store_named ? " --store " : "";
     out->store_arg = wb_strdup(cli->store_named ? cli->store_path : "");
     return rc;
@@ -83,9 +84,9 @@ int wb_places_look(const struct wb_cli *cli, struct wb_places *out, struct wb_er
 
     out->state = wb_strdup(cli->state_dir);
     if (rc == 0)
-        rc = find_socket(&out->docker_socket, err);
-    if (rc == 0 &&
-        (find_load(&out->load_program, NULL) < 0 || access(out->load_program, X_OK) < 0)) {
+        rc = find_socket(cli->config, &out->docker_socket, err);
+    if (rc == 0 && (find_load(cli->config, &out->load_program, NULL) < 0 ||
+                    access(out->load_program, X_OK) < 0)) {
         free(out->load_program);
         out->load_program = NULL;
     }

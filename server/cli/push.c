@@ -5,6 +5,7 @@
 #include "server/base/clock.h"
 #include "server/base/table.h"
 #include "server/cli/commands.h"
+#include "server/cli/config.h"
 #include "server/cli/records.h"
 
 static void print(const struct wb_cli *cli, const wb_json *report)
@@ -35,12 +36,15 @@ static int push(const struct wb_cli *cli, const void *options, int argc, char **
     struct wb_err err = WB_ERR_INIT;
     struct wb_store *s = NULL;
     wb_json *report = NULL;
-    int rc = wb_cli_open_store(cli, &s, &err);
+    const char *remote = argc ? argv[0] : wb_config_get(cli->config, WB_SET_PUSH_REMOTE);
+    int rc = remote ? wb_cli_open_store(cli, &s, &err)
+                    : wb_fail(&err, WB_INVALID,
+                              "name a REMOTE, or set push.remote ('weighbridge help settings')");
 
     if (rc == 0)
         rc = wb_cancel_on_signals(cancel, &err);
     if (rc == 0)
-        rc = wb_store_push(s, argv[0], wb_now_unix_ms(NULL), cancel, &report, &err);
+        rc = wb_store_push(s, remote, wb_now_unix_ms(NULL), cancel, &report, &err);
     wb_store_close(s);
     wb_cancel_free(cancel);
     if (report && !cli->json)
@@ -53,13 +57,13 @@ static int push(const struct wb_cli *cli, const void *options, int argc, char **
 
 const struct wb_command wb_cmd_push = {
     .name = "push",
-    .args = "REMOTE",
+    .args = "[REMOTE]",
     .summary = "send this store's records to a git remote",
     .help =
-        "REMOTE is a path, a URL, or a name of the store's git settings. Several controllers\n"
-        "may push to one remote. A reference that the remote refuses is a failure (exit 22),\n"
-        "so is a remote that cannot be reached (exit 13); what was not sent is sent next time.\n",
-    .min_args = 1,
+        "REMOTE is a path, a URL, or a name of the store's git settings; without it the setting\n"
+        "push.remote. Several controllers may push to one remote. A reference that the remote\n"
+        "refuses is a failure (exit 22), so is a remote that cannot be reached (exit 13); what\n"
+        "was not sent is sent next time.\n",
     .max_args = 1,
     .run = push,
 };

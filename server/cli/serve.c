@@ -6,6 +6,7 @@
 #include "server/base/file.h"
 #include "server/base/units.h"
 #include "server/cli/commands.h"
+#include "server/cli/config.h"
 #include "server/cli/places.h"
 #include "server/http/serve.h"
 
@@ -31,16 +32,6 @@ static const struct wb_opt rows[] = {
      "reading needs no token"},
     {0},
 };
-
-/* Folder of the pages: WB_WEB, else web/ here (a source tree), else the installed one. */
-static int web_dir(char **out, struct wb_err *err)
-{
-    const char *set = getenv("WB_WEB");
-
-    if (!set || !*set)
-        set = wb_path_exists("web/index.html") ? "web" : WB_DATA_DIR "/web";
-    return wb_path_absolute(set, out, err);
-}
 
 static void on_ready(void *arg, const char *url, const char *token)
 {
@@ -79,7 +70,7 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
     if (rc == 0)
         rc = wb_places_find(cli, &places, &err);
     if (rc == 0)
-        rc = web_dir(&web, &err);
+        rc = wb_path_absolute(wb_config_get(cli->config, WB_SET_WEB), &web, &err);
     if (rc == 0)
         rc = wb_path_absolute(cli->recipes_dir, &recipes, &err);
     if (rc == 0)

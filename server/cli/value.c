@@ -7,6 +7,7 @@
 #include "server/analysis/campaign_value.h"
 #include "server/base/units.h"
 #include "server/cli/commands.h"
+#include "server/cli/config.h"
 #include "server/cli/refs.h"
 
 #define OUT_MAX (16u << 20)
@@ -85,7 +86,8 @@ static int report_of(const struct wb_cli_ref *refs, size_t n, const struct optio
 
 static int value(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
-    const struct options *o = opts;
+    struct options given = *(const struct options *)opts;
+    const struct options *o = &given;
     struct wb_cli_ref *refs = wb_calloc((size_t)argc, sizeof(*refs));
     struct wb_buf out = WB_BUF_INIT(OUT_MAX);
     struct wb_err err = WB_ERR_INIT;
@@ -93,6 +95,8 @@ static int value(const struct wb_cli *cli, const void *opts, int argc, char **ar
     wb_json *report = NULL;
     int rc = 0;
 
+    if (o->book == NULL)
+        given.book = wb_config_get(cli->config, WB_SET_PRICE_BOOK);
     if (o->book == NULL)
         rc = wb_fail(
             &err, WB_INVALID,
@@ -120,7 +124,7 @@ static int value(const struct wb_cli *cli, const void *opts, int argc, char **ar
 
 static const struct wb_opt value_opts[] = {
     {"book", 0, WB_OPT_TEXT, offsetof(struct options, book), "FILE", 0, 0,
-     "price book: book, date, currency, source, hosts"},
+     "price book: book, date, currency, source, hosts (setting price.book)"},
     {"slo", 0, WB_OPT_TEXT, offsetof(struct options, slo), "TIME", 0, 0,
      "p99 that a throughput must keep to count (such as 5ms)"},
     {"metric", 0, WB_OPT_TEXT, offsetof(struct options, metric), "NAME", 0, 0,

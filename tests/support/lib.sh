@@ -9,6 +9,8 @@ failed=0
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/weighbridge-test.XXXXXX") || exit 2
 tmp=$(cd "$tmp" && pwd -P)
 echo "$$" >"$tmp/pid"
+# What the user of this machine has set is none of a test's business.
+export WB_CONFIG=/dev/null XDG_CONFIG_HOME=$tmp/settings
 cleanup=()
 # pause SECONDS: a wait without a process: what nobody writes to is read. (A process for each of
 # thousands of waits makes bash mistake one whose number comes again for another.)

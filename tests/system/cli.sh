@@ -31,7 +31,7 @@ fits() { # NAME FILE WIDTH
 # ---- help, manual, completions: the same table ----
 is "help lists commands" yes "$([ ${#commands[@]} -ge 19 ] && echo yes)"
 for width in 80 60; do
-    for c in "${commands[@]}" exit-codes environment references; do COLUMNS=$width "$wb" help "$c"; done |
+    for c in "${commands[@]}" exit-codes environment references settings; do COLUMNS=$width "$wb" help "$c"; done |
         grep -vE '^usage: |^  weighbridge |^[a-z]+  ' >"$tmp/all"
     COLUMNS=$width "$wb" help | grep -vE '^usage: |^  weighbridge ' >>"$tmp/all"
     fits "help fits $width columns" "$tmp/all" "$width"
@@ -90,7 +90,7 @@ for c in "list" "list campaigns" "list series" "list findings" "show x" "logs x"
     is "no store: $c: one sentence that says what to do" 1 "$(grep -c 'WB_STORE names another' "$tmp/err")"
 done
 for c in "help" "version" "man" "completion bash" "validate recipes/redis/studies/forms.yaml" \
-    "plan recipes/redis/studies/aa.yaml" "stats topics" "artifacts list redis" "schema study"; do
+    "plan recipes/redis/studies/aa.yaml" "stats topics" "artifacts list redis" "schema study" "config"; do
     # shellcheck disable=SC2086
     exits "needs no store: $c" 0 "$wb" $c
 done
@@ -196,6 +196,34 @@ exits "push to nowhere" 13 "$wb" push "$tmp/nowhere.git"
 exits "prune tells" 0 "$wb" prune --keep-months 1 --dry-run
 exits "pin" 0 "$wb" annotate 01JX8AB003 pin 'shown to the board'
 exits "report of a campaign without arms in its plan" 2 "$wb" report cmp_A
+
+# Settings: each place rules over the next, and what is wrong is told with file and line.
+settings() ( # ARGS...: from a folder of a project
+    unset WB_STORE WB_CONFIG
+    cd "$tmp/project/deep" && "$wb" "$@"
+)
+mkdir -p "$tmp/project/deep" "$tmp/settings/weighbridge"
+printf 'store: user.git\nwidth: 60\n' >"$tmp/settings/weighbridge/config.yaml"
+is "settings: the user's" "$tmp/settings/weighbridge/user.git" "$(settings config store --json | json items.0.value)"
+printf 'store: %s\npush: {remote: "%s"}\n' "$store" "$tmp/remote.git" >"$tmp/project/weighbridge.yaml"
+is "settings: the project's rule" 20 "$(settings list --json | json items.n)"
+is "settings: and say where they are from" "$tmp/project/weighbridge.yaml:1" "$(settings config store --json | json items.0.from)"
+is "settings: the environment's rule over these" WB_STORE "$(WB_STORE=/x "$wb" config store --json | json items.0.from)"
+is "settings: options over all" "--store" "$(WB_STORE=/x "$wb" config store --store /y --json | json items.0.from)"
+settings list campaigns >"$tmp/out"
+fits "settings: width" "$tmp/out" 60
+exits "settings: push knows where" 0 settings push
+exits "settings: push does not know where" 2 "$wb" push
+exits "settings: a key that is none" 2 "$wb" config stoer
+has "settings: a key that is none: did you mean" "$tmp/err" "did you mean 'store'"
+printf 'widht: 90\ntoken: s3cret\n' >"$tmp/project/weighbridge.yaml"
+exits "settings that are wrong" 2 settings list
+has "settings that are wrong: file and line" "$tmp/err" "$tmp/project/weighbridge.yaml:1: /widht: a settings file has no key 'widht' (did you mean 'width'?)"
+has "settings that are wrong: all at once" "$tmp/err" "$tmp/project/weighbridge.yaml:2: /token:"
+is "settings that are wrong: no secret is shown" 0 "$(grep -c s3cret "$tmp/err")"
+exits "settings that are wrong, as JSON" 2 settings list --json
+is "settings that are wrong, as JSON: the code" "unknown-key" "$(json errors.1.code <"$tmp/out")"
+rm -r "$tmp/project" "$tmp/settings"
 
 # doctor: what it says depends on the host; that it says it, does not.
 "$wb" doctor --json >"$tmp/out"
