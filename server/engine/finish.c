@@ -1,6 +1,8 @@
 /* A finished run becomes a record. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
@@ -165,6 +167,7 @@ static int read_recipe_files(const struct wb_recipe *recipe, struct wb_record *r
     for (size_t i = 0; i < recipe->files.n; i++) {
         WB_AUTO_FREE char *path = wb_strf("%s/%s", recipe->dir, recipe->files.v[i]);
         struct wb_raw_file *f = &rec->recipe_files[i];
+        struct stat st;
         char *data;
         int rc = wb_file_read(path, RECIPE_FILE_MAX, &data, &f->n, err);
 
@@ -172,7 +175,9 @@ static int read_recipe_files(const struct wb_recipe *recipe, struct wb_record *r
             return rc;
         f->data = data;
         f->name = wb_strdup(recipe->files.v[i]);
-        f->executable = !strncmp(f->name, "steps/", 6);
+        if (stat(path, &st) < 0)
+            return wb_fail_sys(err, errno, "cannot look at %s", path);
+        f->executable = st.st_mode & S_IXUSR; /* as the recipe's digest has it */
         rec->nrecipe_files = i + 1;
     }
     return 0;

@@ -202,7 +202,7 @@ static int commit(struct wb_store *s, const wb_json *doc, const char *id, int64_
     if (!wb_day_text(now, day))
         return wb_fail(err, WB_INVALID, "the clock of this host is not set");
     folder = wb_strf(WB_ANNOTATIONS "/%.4s/%.2s/%.2s", day, day + 5, day + 8);
-    message = wb_strf("%s %s %s by %s\n", id, wb_json_str_or(doc, "type", ""),
+    message = wb_strf("%s %s %s by %s", id, wb_json_str_or(doc, "type", ""),
                       wb_json_str_or(doc, "id", ""), wb_json_str_or(doc, "who", ""));
     wb_json_canonical(doc, &text);
     wb_buf_addc(&text, '\n');

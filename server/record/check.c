@@ -25,6 +25,7 @@ struct file {
 
 struct check {
     struct wb_store *s;
+    struct wb_raw_day *day;
     const char *ref, *date, *run;
     wb_json *damage;
     struct file *files;
@@ -326,7 +327,8 @@ static int check_raw(struct check *c, const wb_json *summary, struct wb_err *err
             add(c, "summary.json", "schema", "raw: '%s' is no name of raw data", name);
             continue;
         }
-        rc = wb_raw_read(c->s, c->ref, c->date, c->run, name, wb_json_iter_value(it), &data, err);
+        rc = wb_raw_read_of(c->s, c->day, c->ref, c->date, c->run, name, wb_json_iter_value(it),
+                            &data, err);
         wb_buf_release(&data);
         if (rc == -WB_NOT_FOUND) {
             add(c, file, "raw-pruned", "%s", err->root);
@@ -430,11 +432,12 @@ static void check_missing(struct check *c)
     }
 }
 
-int wb_check_folder(struct wb_store *s, const char *ref, const char *date,
+int wb_check_folder(struct wb_store *s, struct wb_raw_day *day, const char *ref, const char *date,
                     const struct wb_git_entry *run, wb_json *damage, struct wb_err *err)
 {
     struct wb_err own = WB_ERR_INIT;
-    struct check c = {.s = s, .ref = ref, .date = date, .run = run->name, .damage = damage};
+    struct check c = {
+        .s = s, .day = day, .ref = ref, .date = date, .run = run->name, .damage = damage};
     const wb_json *summary, *result;
     int rc = read_folder(&c, "", &run->id, 0, &own);
 

@@ -114,7 +114,9 @@ static int put_commit(struct wb_work *w, struct wb_git_files *files,
     return wb_git_put_commit(w->batch, &tree, tip ? &tip->id : NULL, message, w->time_s, out, err);
 }
 
-static int put_record(struct wb_work *w, const struct wb_git_commit *tip, struct wb_err *err)
+/* The files of one run as a tree of their own, noted under the run's folder. */
+static int put_run(struct wb_work *w, struct wb_git_batch *batch, struct wb_git_files *folders,
+                   struct wb_err *err)
 {
     struct wb_git_files files = {0};
     int rc = 0;
@@ -122,7 +124,7 @@ static int put_record(struct wb_work *w, const struct wb_git_commit *tip, struct
     for (size_t i = 0; rc == 0 && i < WB_NDOCS; i++) {
         WB_AUTO_FREE char *name = wb_strf("%s.json", wb_record_docs[i]);
 
-        rc = wb_files_add(&files, w->batch, w->folder,
+        rc = wb_files_add(&files, batch, NULL,
                           &(struct wb_git_entry){.name = name, .mode = WB_MODE_FILE}, &w->docs[i],
                           err);
     }
@@ -137,26 +139,70 @@ static int put_record(struct wb_work *w, const struct wb_git_commit *tip, struct
                          WB_DOC_MAX);
         else
             rc = wb_files_add(
-                &files, w->batch, w->folder,
+                &files, batch, NULL,
                 &(struct wb_git_entry){.name = name, .mode = exec ? WB_MODE_EXEC : WB_MODE_FILE},
                 &content, err);
     }
     if (rc == 0)
-        rc = put_commit(w, &files, tip, w->message, &w->commit, err);
+        rc = wb_files_put(&files, w->s->git, batch, NULL, &w->tree, err);
+    if (rc == 0)
+        wb_files_add_tree(folders, w->folder, &w->tree);
     wb_files_release(&files);
+    return rc;
+}
+
+/* "added: <path> <id>", from which verify knows what the commit brought without its trees. */
+static void add_added(struct wb_buf *message, const char *path, const struct wb_oid *id)
+{
+    char hex[WB_OID_HEX];
+
+    wb_oid_hex(id, hex);
+    wb_buf_addf(message, WB_ADDED "%s %s\n", path, hex);
+}
+
+static int put_record(struct wb_work *w, const struct wb_git_commit *tip, struct wb_err *err)
+{
+    struct wb_buf message = WB_BUF_INIT(16u << 20);
+    struct wb_git_files folders = {0};
+    size_t more = 0;
+    int rc = 0;
+
+    for (struct wb_work *one = w; rc == 0 && one; one = one->next, more++)
+        rc = put_run(one, w->batch, &folders, err);
+    if (more > 1)
+        wb_buf_addf(&message, "%s and %zu more\n\n", w->r->run, more - 1);
+    else
+        wb_buf_adds(&message, w->message);
+    for (const struct wb_work *one = w; rc == 0 && one; one = one->next)
+        add_added(&message, one->folder, &one->tree);
+    if (rc == 0)
+        rc = wb_buf_check(&message, "the commit's message", err);
+    if (rc == 0)
+        rc = put_commit(w, &folders, tip, wb_buf_str(&message), &w->commit, err);
+    wb_buf_release(&message);
+    wb_files_release(&folders);
     return rc;
 }
 
 static int put_append(struct wb_work *w, const struct wb_git_commit *tip, struct wb_err *err)
 {
     WB_AUTO_FREE char *name = wb_strdup(w->append->name);
+    struct wb_buf message = WB_BUF_INIT(1u << 20);
     struct wb_git_files files = {0};
     int rc = wb_files_add(&files, w->batch, w->append->folder,
                           &(struct wb_git_entry){.name = name, .mode = WB_MODE_FILE},
                           w->append->text, err);
 
+    if (rc == 0) {
+        for (const char *p = w->append->message; *p; p++) /* one line: it has words of people */
+            wb_buf_addc(&message, (unsigned char)*p < 0x20 ? ' ' : *p);
+        wb_buf_adds(&message, "\n\n");
+        add_added(&message, files.v[0].path, &files.v[0].id);
+        rc = wb_buf_check(&message, "the commit's message", err);
+    }
     if (rc == 0)
-        rc = put_commit(w, &files, tip, w->append->message, &w->commit, err);
+        rc = put_commit(w, &files, tip, wb_buf_str(&message), &w->commit, err);
+    wb_buf_release(&message);
     wb_files_release(&files);
     return rc;
 }
@@ -242,25 +288,49 @@ static int write_all(struct wb_work *w, const struct wb_git_commit *tip,
     return rc < 0 ? rc : move_refs(w, tip, raw_tip, err);
 }
 
+/* Whether something stands where one of the works would put its own: WB_CONFLICT. The works of a
+ * day follow each other, so that a day's folder is read once. */
+static int check_free(struct wb_work *w, const struct wb_git_commit *tip, struct wb_err *err)
+{
+    struct wb_git_tree day = {0};
+    const char *read = NULL;
+    size_t len = 0;
+    int rc = 0;
+
+    for (const struct wb_work *one = w; rc == 0 && one; one = one->next) {
+        const char *name = strrchr(one->folder, '/') + 1;
+        WB_AUTO_FREE char *folder = wb_strndup(one->folder, (size_t)(name - 1 - one->folder));
+        struct wb_git_entry e;
+
+        if (!read || len != strlen(folder) || strncmp(read, folder, len) != 0) {
+            wb_git_tree_release(&day);
+            rc = wb_git_lookup(w->s->git, &tip->tree, folder, &e, err);
+            if (rc == 0)
+                rc = wb_git_tree(w->s->git, &e.id, &day, err);
+            wb_git_tree_sort(&day);
+            rc = rc == -WB_NOT_FOUND ? 0 : rc;
+            read = one->folder;
+            len = strlen(folder);
+        }
+        if (rc == 0 && wb_git_tree_search(&day, name))
+            rc = wb_fail(err, WB_CONFLICT, "%s is recorded already", name);
+    }
+    wb_git_tree_release(&day);
+    return rc;
+}
+
 static int locked(struct wb_work *w, struct wb_err *err)
 {
     struct wb_git_commit tip = {0}, raw_tip = {0};
     bool has_tip = false, has_raw_tip = false;
-    struct wb_git_entry found;
     int rc = tidy(w, err);
 
     if (rc == 0)
         rc = tip_of(w->s, w->ref, &tip, &has_tip, err);
     if (rc == 0 && w->raw_ref)
         rc = tip_of(w->s, w->raw_ref, &raw_tip, &has_raw_tip, err);
-    if (rc == 0 && has_tip) {
-        rc = wb_git_lookup(w->s->git, &tip.tree, w->folder, &found, err);
-        if (rc == 0)
-            rc = wb_fail(err, WB_CONFLICT, "%s is recorded already",
-                         w->r ? w->r->run : w->append->name);
-        else if (rc == -WB_NOT_FOUND)
-            rc = 0;
-    }
+    if (rc == 0 && has_tip)
+        rc = check_free(w, &tip, err);
     if (rc == 0) {
         rc = write_all(w, has_tip ? &tip : NULL, has_raw_tip ? &raw_tip : NULL, err);
         if (rc < 0)
@@ -289,6 +359,32 @@ int wb_store_commit(struct wb_store *s, struct wb_record *r, char commit[41], st
     else
         (void)wb_wrap(err, "recording %s", r->run ? r->run : "a run");
     wb_work_release(&w);
+    return rc;
+}
+
+int wb_store_commit_all(struct wb_store *s, struct wb_record *v, size_t n, char commit[41],
+                        struct wb_err *err)
+{
+    struct wb_work *w = wb_calloc(n + 1, sizeof(*w)); /* n > 0 */
+    WB_AUTO_CLOSE int lock = -1;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        w[i] = (struct wb_work){.s = s, .r = &v[i], .next = i + 1 < n ? &w[i + 1] : NULL};
+        rc = v[i].nraw ? wb_fail(err, WB_INVALID, "%s has raw data", v[i].run)
+                       : wb_work_prepare(&w[i], err);
+    }
+    if (rc == 0)
+        rc = wb_store_lock(s->path, LOCK_WAIT_NS, &lock, err);
+    if (rc == 0) {
+        at(&w[0], "locked");
+        rc = locked(&w[0], err);
+    }
+    if (rc == 0)
+        wb_oid_hex(&w[0].commit, commit);
+    for (size_t i = 0; i < n; i++)
+        wb_work_release(&w[i]);
+    free(w);
     return rc;
 }
 

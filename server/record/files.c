@@ -30,7 +30,8 @@ bool wb_safe_path(const char *path)
 int wb_files_add(struct wb_git_files *f, struct wb_git_batch *b, const char *folder,
                  const struct wb_git_entry *named, const struct wb_buf *content, struct wb_err *err)
 {
-    WB_AUTO_FREE char *path = wb_strf("%s/%s", folder, named->name);
+    WB_AUTO_FREE char *path =
+        folder ? wb_strf("%s/%s", folder, named->name) : wb_strdup(named->name);
     struct wb_oid id;
     int rc;
 
@@ -45,6 +46,12 @@ int wb_files_add(struct wb_git_files *f, struct wb_git_batch *b, const char *fol
     wb_grow(&f->v, &f->cap, f->n + 1, sizeof(*f->v));
     f->v[f->n++] = (struct wb_git_file){WB_STEAL(path), id, named->mode};
     return 0;
+}
+
+void wb_files_add_tree(struct wb_git_files *f, const char *path, const struct wb_oid *tree)
+{
+    wb_grow(&f->v, &f->cap, f->n + 1, sizeof(*f->v));
+    f->v[f->n++] = (struct wb_git_file){wb_strdup(path), *tree, WB_MODE_TREE};
 }
 
 void wb_files_release(struct wb_git_files *f)

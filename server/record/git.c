@@ -23,6 +23,7 @@ struct wb_git {
     git_repository *repo;
     git_odb *odb;
     char *path;
+    struct wb_git_work work;
 };
 
 struct wb_git_batch {
@@ -127,6 +128,22 @@ void wb_oid_hex(const struct wb_oid *o, char out[WB_OID_HEX])
     out[WB_OID_HEX - 1] = '\0';
 }
 
+int wb_oid_parse(const char *hex, struct wb_oid *out, struct wb_err *err)
+{
+    struct wb_oid o = {{0}};
+
+    for (size_t i = 0; i < 2 * sizeof(o.id); i++) {
+        char c = hex[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+
+        if (digit < 0)
+            return wb_fail(err, WB_INVALID, "'%.40s' is not the id of an object", hex);
+        o.id[i / 2] = (unsigned char)(o.id[i / 2] << 4 | digit);
+    }
+    *out = o;
+    return 0;
+}
+
 bool wb_oid_equal(const struct wb_oid *a, const struct wb_oid *b)
 {
     return memcmp(a->id, b->id, sizeof(a->id)) == 0;
@@ -201,21 +218,31 @@ static int loose_exists(git_odb_backend *b, const git_oid *id)
     return wb_path_exists(path);
 }
 
+int wb_git_check_loose(const char *path, const struct wb_oid *id, struct wb_err *err)
+{
+    struct wb_loose head;
+    struct wb_buf text;
+    git_oid is;
+    int rc = wb_loose_read(path, &head, &text, err);
+
+    if (rc < 0)
+        return rc;
+    rc = git_odb_hash(&is, wb_buf_str(&text), text.len, git_object_string2type(head.type));
+    wb_buf_release(&text);
+    if (rc < 0 || !git_oid_equal(&is, raw(id)))
+        return wb_fail(err, WB_CORRUPT, "%s does not hold what its name says", path);
+    return 0;
+}
+
 /* Whether an object that is to be written is there already, and whole: a damaged one is written
  * again. Its age is renewed, so that git's pruning leaves it. */
 static int loose_freshen(git_odb_backend *b, const git_oid *id)
 {
     WB_AUTO_FREE char *path = loose_path(b, id);
-    struct wb_loose head;
-    struct wb_buf text;
-    git_oid is;
-    int rc;
+    struct wb_oid oid;
 
-    if (wb_loose_read(path, &head, &text, NULL) < 0)
-        return GIT_ERROR;
-    rc = git_odb_hash(&is, wb_buf_str(&text), text.len, git_object_string2type(head.type));
-    wb_buf_release(&text);
-    if (rc < 0 || !git_oid_equal(&is, id) || utimensat(AT_FDCWD, path, NULL, 0) < 0)
+    take(&oid, id);
+    if (wb_git_check_loose(path, &oid, NULL) < 0 || utimensat(AT_FDCWD, path, NULL, 0) < 0)
         return GIT_ERROR;
     return 0;
 }
@@ -357,6 +384,11 @@ void wb_git_close(struct wb_git *g)
     (void)git_libgit2_shutdown();
     free(g->path);
     free(g);
+}
+
+struct wb_git_work wb_git_work(const struct wb_git *g)
+{
+    return g->work;
 }
 
 int wb_git_config(struct wb_git *g, const char *name, char **out, struct wb_err *err)
@@ -521,6 +553,8 @@ int wb_git_tree(struct wb_git *g, const struct wb_oid *id, struct wb_git_tree *o
     if (rc < 0)
         return fail_read(err, rc, "tree", id);
     n = git_tree_entrycount(t);
+    g->work.objects++;
+    g->work.entries += n;
     out->v = wb_calloc(n, sizeof(*out->v));
     out->n = n;
     for (size_t i = 0; i < n; i++) {
@@ -540,6 +574,27 @@ const struct wb_git_entry *wb_git_tree_find(const struct wb_git_tree *t, const c
         if (!strcmp(t->v[i].name, name))
             return &t->v[i];
     return NULL;
+}
+
+static int by_entry_name(const void *a, const void *b)
+{
+    return strcmp(((const struct wb_git_entry *)a)->name, ((const struct wb_git_entry *)b)->name);
+}
+
+void wb_git_tree_sort(struct wb_git_tree *t)
+{
+    if (t->n)
+        qsort(t->v, t->n, sizeof(*t->v), by_entry_name);
+}
+
+static int is_entry_name(const void *name, const void *entry)
+{
+    return strcmp(name, ((const struct wb_git_entry *)entry)->name);
+}
+
+const struct wb_git_entry *wb_git_tree_search(const struct wb_git_tree *t, const char *name)
+{
+    return t->n ? bsearch(name, t->v, t->n, sizeof(*t->v), is_entry_name) : NULL;
 }
 
 void wb_git_tree_release(struct wb_git_tree *t)
@@ -571,6 +626,8 @@ int wb_git_lookup(struct wb_git *g, const struct wb_oid *tree, const char *path,
             (void)wb_wrap(err, "%s", path);
             return rc;
         }
+        g->work.objects++;
+        g->work.entries += git_tree_entrycount(t);
         found = git_tree_entry_byname(t, name);
         if (found) {
             take(&e.id, git_tree_entry_id(found));
@@ -608,6 +665,7 @@ int wb_git_blob(struct wb_git *g, const struct wb_oid *id, struct wb_buf *out, s
     rc = git_odb_read(&o, g->odb, raw(id));
     if (rc < 0)
         return fail_read(err, rc, "blob", id);
+    g->work.objects++;
     wb_buf_add(out, git_odb_object_data(o), git_odb_object_size(o));
     git_odb_object_free(o);
     return wb_buf_check(out, "blob", err);
@@ -621,6 +679,7 @@ int wb_git_commit(struct wb_git *g, const struct wb_oid *id, struct wb_git_commi
 
     if (rc < 0)
         return fail_read(err, rc, "commit", id);
+    g->work.objects++;
     *out = (struct wb_git_commit){
         .id = *id,
         .has_parent = git_commit_parentcount(c) > 0,

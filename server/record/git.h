@@ -23,6 +23,8 @@ struct wb_oid {
     unsigned char id[20];
 };
 void wb_oid_hex(const struct wb_oid *o, char out[WB_OID_HEX]);
+/* Reads 40 lower-case hex digits at the start of a text; WB_INVALID. */
+int wb_oid_parse(const char *hex, struct wb_oid *out, struct wb_err *err) WB_MUST_CHECK;
 bool wb_oid_equal(const struct wb_oid *a, const struct wb_oid *b);
 
 #define WB_MODE_FILE 0100644u
@@ -39,6 +41,12 @@ int wb_git_init(const char *path, const char *head, struct wb_err *err) WB_MUST_
 int wb_git_open(const char *path, const char *config, struct wb_git **out,
                 struct wb_err *err) WB_MUST_CHECK;
 void wb_git_close(struct wb_git *g);
+/* What was read through it so far: the measure by which work is compared in tests. */
+struct wb_git_work {
+    uint64_t objects; /* trees, commits and blobs */
+    uint64_t entries; /* of trees, also those passed over in a search */
+};
+struct wb_git_work wb_git_work(const struct wb_git *g);
 /* A setting; WB_NOT_FOUND. Caller frees. */
 int wb_git_config(struct wb_git *g, const char *name, char **out, struct wb_err *err) WB_MUST_CHECK;
 
@@ -72,6 +80,10 @@ struct wb_git_tree {
 };
 int wb_git_tree(struct wb_git *g, const struct wb_oid *id, struct wb_git_tree *out,
                 struct wb_err *err) WB_MUST_CHECK;
+/* Puts the entries in the order of their names, which is not quite git's; then they can be searched
+ * quickly. NULL: there is none. */
+void wb_git_tree_sort(struct wb_git_tree *t);
+const struct wb_git_entry *wb_git_tree_search(const struct wb_git_tree *t, const char *name);
 const struct wb_git_entry *wb_git_tree_find(const struct wb_git_tree *t, const char *name);
 void wb_git_tree_release(struct wb_git_tree *t);
 /* The entry at a path of at most 16 components below a tree; its name is left NULL. WB_NOT_FOUND
@@ -79,6 +91,9 @@ void wb_git_tree_release(struct wb_git_tree *t);
 int wb_git_lookup(struct wb_git *g, const struct wb_oid *tree, const char *path,
                   struct wb_git_entry *out, struct wb_err *err) WB_MUST_CHECK;
 
+/* Whether a loose object is whole and is what its name says; flat as wb_loose_path has it.
+ * WB_CORRUPT, WB_NOT_FOUND when there is no such file. */
+int wb_git_check_loose(const char *path, const struct wb_oid *id, struct wb_err *err) WB_MUST_CHECK;
 /* Appends a blob to out; its size is checked against out's bound before it is read. WB_CORRUPT
  * when the object is missing or does not match its name. */
 int wb_git_blob(struct wb_git *g, const struct wb_oid *id, struct wb_buf *out,

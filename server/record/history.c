@@ -22,6 +22,7 @@ struct survey {
     struct wb_store *s;
     wb_json *damage;
     struct wb_days days;
+    struct wb_raw_day raw_day;
     struct seen *v;
     size_t n, cap;
     size_t runs; /* how many of them are runs */
@@ -71,7 +72,7 @@ static int survey_day(struct survey *v, const struct wb_day *d, struct wb_err *e
         wb_grow(&v->v, &v->cap, v->n + 1, sizeof(*v->v));
         v->v[v->n++] = (struct seen){wb_strdup(e->name), WB_STEAL(path), d->ref, e->id, false};
         v->runs++;
-        rc = wb_check_folder(v->s, ref, d->date, e, v->damage, err);
+        rc = wb_check_folder(v->s, &v->raw_day, ref, d->date, e, v->damage, err);
     }
     wb_git_tree_release(&t);
     return rc;
@@ -116,35 +117,51 @@ static int survey_annotations(struct survey *v, struct wb_err *err)
     return rc;
 }
 
-/* What commit c added must be what stands at the tip. */
-static int compare_commit(struct survey *v, size_t ref, const struct wb_git_commit *c,
-                          struct wb_err *err)
+/* One thing that commit c added must be what stands at the tip. Where the commit says what that
+ * was, its trees are not read: a day's folder is a tree of all its runs, and there is one for each.
+ */
+static int compare_added(struct survey *v, size_t ref, const struct wb_git_commit *c,
+                         const struct wb_added *a, struct wb_err *err)
 {
-    WB_AUTO_FREE char *run = wb_commit_run(c);
-    const struct seen key = {.run = run, .ref = ref};
+    const struct seen key = {.run = a->id, .ref = ref};
     struct seen *s = v->n ? bsearch(&key, v->v, v->n, sizeof(*v->v), by_run) : NULL;
-    struct wb_git_entry e;
+    struct wb_git_entry e = {.id = a->object};
     char hex[WB_OID_HEX];
-    int rc;
 
     wb_oid_hex(&c->id, hex);
-    if (!s) {
+    if (!s || (a->path && strcmp(a->path, s->path) != 0)) {
         WB_AUTO_FREE char *text =
             wb_strf("commit %s recorded it, it is not in %s any more", hex, v->days.refs[ref].name);
 
-        wb_damage_add(v->damage, run, ".", "lost", text);
+        wb_damage_add(v->damage, a->id, ".", "lost", text);
         return 0;
     }
     s->committed = true;
-    rc = wb_git_lookup(v->s->git, &c->tree, s->path, &e, err);
-    if (rc < 0)
-        return note(v, run, "history", err);
+    if (!a->path) {
+        int rc = wb_git_lookup(v->s->git, &c->tree, s->path, &e, err);
+
+        if (rc < 0)
+            return note(v, a->id, "history", err);
+    }
     if (!wb_oid_equal(&e.id, &s->tree)) {
         WB_AUTO_FREE char *text = wb_strf("it was changed after commit %s recorded it", hex);
 
-        wb_damage_add(v->damage, run, ".", "changed", text);
+        wb_damage_add(v->damage, a->id, ".", "changed", text);
     }
     return 0;
+}
+
+static int compare_commit(struct survey *v, size_t ref, const struct wb_git_commit *c,
+                          struct wb_err *err)
+{
+    struct wb_added_list l;
+    int rc = 0;
+
+    wb_commit_added(c, &l);
+    for (size_t i = 0; rc == 0 && i < l.n; i++)
+        rc = compare_added(v, ref, c, &l.v[i], err);
+    wb_added_release(&l);
+    return rc;
 }
 
 static int survey_ref(struct survey *v, size_t ref, struct wb_err *err)
@@ -172,32 +189,71 @@ static int survey_ref(struct survey *v, size_t ref, struct wb_err *err)
     return rc;
 }
 
-/* Raw data: the commits and folders are readable; the data itself is checked run by run. */
+/* Raw data: the commits are readable; the data itself is checked run by run. */
 static int survey_raw(struct survey *v, const struct wb_git_ref *ref, struct wb_err *err)
 {
     struct wb_oid next = ref->id;
-    bool more = true;
-    int rc = 0;
 
-    while (rc == 0 && more) {
+    for (bool more = true; more;) {
         struct wb_git_commit c = {0};
-        struct wb_git_entry e;
-        const char *path;
+        int rc = wb_git_commit(v->s->git, &next, &c, err);
 
-        rc = wb_git_commit(v->s->git, &next, &c, err);
         if (rc < 0)
             return note(v, NULL, ref->name, err);
-        path = strstr(c.message, "\npath: runs/");
-        if (path && strlen(path) > 20) { /* the day and what follows */
-            WB_AUTO_FREE char *folder = wb_strndup(path + 20, strcspn(path + 20, "\n"));
-
-            rc = wb_git_lookup(v->s->git, &c.tree, folder, &e, err);
-            if (rc < 0)
-                rc = note(v, NULL, ref->name, err);
-        }
         more = c.has_parent;
         next = c.parent;
         wb_git_commit_release(&c);
+    }
+    return 0;
+}
+
+/* Whether the damage of an object was told where the object stands. */
+static bool is_told(const struct survey *v, const char *hex)
+{
+    for (size_t i = 0; i < wb_json_len(v->damage); i++)
+        if (strstr(wb_json_str_or(wb_json_at(v->damage, i), "message", ""), hex))
+            return true;
+    return false;
+}
+
+/* One folder of loose objects. Those of the tips were read before; this is for the trees that only
+ * the history holds. Packs carry a digest of their own. */
+static int check_loose_folder(struct survey *v, const char *name, struct wb_err *err)
+{
+    WB_AUTO_FREE char *dir = wb_strf("%s/objects/%s", wb_store_path(v->s), name);
+    struct wb_strv names = {0};
+    int rc = wb_list_dir(dir, &names, err);
+
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        WB_AUTO_FREE char *file = wb_strf("objects/%s/%s", name, names.v[i]);
+        WB_AUTO_FREE char *path = wb_strf("%s/%s", dir, names.v[i]);
+        WB_AUTO_FREE char *hex = wb_strf("%s%s", name, names.v[i]);
+        struct wb_oid id;
+
+        if (strlen(hex) != WB_OID_HEX - 1 || wb_oid_parse(hex, &id, NULL) < 0)
+            continue; /* of a writer that was killed */
+        rc = wb_git_check_loose(path, &id, err);
+        if (rc == -WB_NOT_FOUND) /* packed just now */
+            rc = 0;
+        else if (rc < 0 && err->code == WB_CORRUPT && is_told(v, hex))
+            rc = 0;
+        else if (rc < 0)
+            rc = note(v, NULL, file, err);
+    }
+    wb_strv_release(&names);
+    return rc;
+}
+
+static int check_loose(struct survey *v, struct wb_err *err)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; rc == 0 && i < 256; i++) {
+        WB_AUTO_FREE char *name = wb_strf("%02x", i);
+        WB_AUTO_FREE char *dir = wb_strf("%s/objects/%s", wb_store_path(v->s), name);
+
+        if (wb_path_exists(dir))
+            rc = check_loose_folder(v, name, err);
     }
     return rc;
 }
@@ -278,6 +334,8 @@ static int survey_all(struct survey *v, struct wb_err *err)
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = survey_raw(v, &raw[i], err);
     wb_git_refs_free(raw, n);
+    if (rc == 0)
+        rc = check_loose(v, err);
     return rc < 0 ? rc : check_head(v, err);
 }
 
@@ -298,7 +356,7 @@ static int survey_run(struct survey *v, const char *run, struct wb_err *err)
         char date[11] = {p.path[5],  p.path[6],  p.path[7], p.path[8],  '-',
                          p.path[10], p.path[11], '-',       p.path[13], p.path[14]};
 
-        rc = wb_check_folder(v->s, p.ref, date, &folder, v->damage, err);
+        rc = wb_check_folder(v->s, &v->raw_day, p.ref, date, &folder, v->damage, err);
     }
     if (rc == 0) {
         rc = wb_place_commit(v->s, &p, run, &c, err);
@@ -330,6 +388,7 @@ int wb_store_verify(struct wb_store *s, const char *run, wb_json *damage, size_t
         free(v.v[i].path);
     }
     free(v.v);
+    wb_raw_day_release(&v.raw_day);
     wb_days_release(&v.days);
     return rc;
 }

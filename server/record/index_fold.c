@@ -64,18 +64,21 @@ static uint64_t hash_of(const char *run)
 static int walk(struct fold *f, const struct wb_oid *from, const struct wb_oid *to, bool *rewritten)
 {
     struct wb_oid next = *from;
+    uint32_t seq = 0;
 
     f->nadded = 0;
     for (bool more = true; more && !(to && wb_oid_equal(&next, to));) {
         struct wb_git_commit c = {0};
-        WB_AUTO_FREE char *run = NULL;
+        struct wb_added_list l;
 
         if (wb_git_commit(f->s->git, &next, &c, NULL) < 0)
             break;
-        run = wb_commit_run(&c);
-        wb_grow(&f->added, &f->cap, f->nadded + 1, sizeof(*f->added));
-        f->added[f->nadded] = (struct added){hash_of(run), c.id, (uint32_t)f->nadded};
-        f->nadded++;
+        wb_commit_added(&c, &l);
+        wb_grow(&f->added, &f->cap, f->nadded + l.n, sizeof(*f->added));
+        for (size_t i = 0; i < l.n; i++)
+            f->added[f->nadded++] = (struct added){hash_of(l.v[i].id), c.id, seq};
+        seq++;
+        wb_added_release(&l);
         more = c.has_parent;
         *rewritten = to && !more;
         next = c.parent;

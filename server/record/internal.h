@@ -10,6 +10,7 @@
 #define WB_RECORDS "refs/heads/records/"
 #define WB_RAW "refs/raw/"
 #define WB_ANNOTATIONS "annotations"
+#define WB_ADDED "added: " /* begins a line of a commit's message: "added: <path> <id>" */
 #define WB_PRUNED_MESSAGE "raw data of pinned runs, the rest was pruned"
 
 /* Bounds of a record. */
@@ -40,8 +41,19 @@ extern const char *const wb_record_docs[];
 bool wb_record_is_outcome(const char *word);
 /* "2026-11-30" of a time; false outside years 1970 to 9999. */
 bool wb_day_text(int64_t unix_ms, char out[11]);
-/* The first word of a commit's message, which is the run it was made for; caller frees. */
-char *wb_commit_run(const struct wb_git_commit *c);
+/* What a commit says that it added. */
+struct wb_added {
+    char *id;   /* of a run or an annotation */
+    char *path; /* NULL: it was made before commits said so; then there is one, and only its id */
+    struct wb_oid object; /* the run's folder, or the annotation's file */
+};
+struct wb_added_list {
+    struct wb_added *v;
+    size_t n, cap;
+};
+void wb_commit_added(const struct wb_git_commit *c, struct wb_added_list *out); /* release always */
+bool wb_commit_adds(const struct wb_git_commit *c, const char *id);
+void wb_added_release(struct wb_added_list *l);
 
 /* Whether a folder's name is of a year (depth 0), month or day. */
 bool wb_is_date_part(const char *name, int depth);
@@ -63,6 +75,15 @@ struct wb_days {
 int wb_days_read(struct wb_store *s, const char *root, struct wb_days *out, wb_json *damage,
                  struct wb_err *err) WB_MUST_CHECK;
 void wb_days_release(struct wb_days *d);
+
+/* A folder of raw data that many runs lie in, read once. Zeroed at first. */
+struct wb_raw_day {
+    char *ref, *folder; /* "refs/raw/lab/2026-11", "30"; NULL: nothing was read yet */
+    int code;           /* of reading it; why in text */
+    char *text;
+    struct wb_git_tree tree;
+};
+void wb_raw_day_release(struct wb_raw_day *d);
 
 /* A run's folder. */
 struct wb_place {
@@ -90,6 +111,11 @@ int wb_place_doc(struct wb_store *s, const struct wb_oid *folder, const char *do
 int wb_raw_read(struct wb_store *s, const char *ref, const char *date, const char *run,
                 const char *name, const wb_json *facts, struct wb_buf *out,
                 struct wb_err *err) WB_MUST_CHECK;
+/* The same; day is kept from call to call, so that the runs of a day are found without reading its
+ * folder for each. */
+int wb_raw_read_of(struct wb_store *s, struct wb_raw_day *day, const char *ref, const char *date,
+                   const char *run, const char *name, const wb_json *facts, struct wb_buf *out,
+                   struct wb_err *err) WB_MUST_CHECK;
 
 /* {run, file, code, message, note} into an array. run may be NULL. */
 void wb_damage_add(wb_json *damage, const char *run, const char *file, const char *code,

@@ -109,37 +109,83 @@ static int check_facts(const char *name, const wb_json *facts, const struct wb_b
     return 0;
 }
 
-int wb_raw_read(struct wb_store *s, const char *ref, const char *date, const char *run,
-                const char *name, const wb_json *facts, struct wb_buf *out, struct wb_err *err)
+/* Reads the folder of raw data of a day, unless day holds it already. */
+static void read_raw_day(struct wb_store *s, struct wb_raw_day *day, const char *ref,
+                         const char *folder)
 {
-    WB_AUTO_FREE char *raw_ref = wb_strf(WB_RAW "%s/%.7s", ref + strlen(WB_RECORDS), date);
-    WB_AUTO_FREE char *folder = wb_strf("%.2s/%s", date + 8, run);
-    WB_AUTO_FREE char *file = wb_strf("%s.zst", name);
-    struct wb_buf packed = WB_BUF_INIT(2u * WB_RAW_BYTES_MAX);
-    struct wb_err why = WB_ERR_INIT;
+    struct wb_err err = WB_ERR_INIT;
     struct wb_git_commit tip = {0};
     struct wb_git_entry e;
     struct wb_oid id;
-    size_t from = out->len;
-    int rc = wb_git_ref(s->git, raw_ref, &id, err);
 
-    if (rc == 0)
-        rc = wb_git_commit(s->git, &id, &tip, err);
-    if (rc == 0)
-        rc = wb_git_lookup(s->git, &tip.tree, folder, &e, err);
+    if (day->ref && !strcmp(day->ref, ref) && !strcmp(day->folder, folder))
+        return;
+    wb_raw_day_release(day);
+    day->ref = wb_strdup(ref);
+    day->folder = wb_strdup(folder);
+    day->code = wb_git_ref(s->git, ref, &id, &err);
+    if (day->code == 0)
+        day->code = wb_git_commit(s->git, &id, &tip, &err);
+    if (day->code == 0)
+        day->code = wb_git_lookup(s->git, &tip.tree, folder, &e, &err);
+    if (day->code == 0)
+        day->code = wb_git_tree(s->git, &e.id, &day->tree, &err);
+    wb_git_tree_sort(&day->tree);
+    day->text = wb_strdup(err.root);
+    wb_git_commit_release(&tip);
+}
+
+void wb_raw_day_release(struct wb_raw_day *d)
+{
+    free(d->ref);
+    free(d->folder);
+    free(d->text);
+    wb_git_tree_release(&d->tree);
+    *d = (struct wb_raw_day){0};
+}
+
+int wb_raw_read_of(struct wb_store *s, struct wb_raw_day *day, const char *ref, const char *date,
+                   const char *run, const char *name, const wb_json *facts, struct wb_buf *out,
+                   struct wb_err *err)
+{
+    WB_AUTO_FREE char *raw_ref = wb_strf(WB_RAW "%s/%.7s", ref + strlen(WB_RECORDS), date);
+    WB_AUTO_FREE char *file = wb_strf("%s.zst", name);
+    struct wb_buf packed = WB_BUF_INIT(2u * WB_RAW_BYTES_MAX);
+    struct wb_err why = WB_ERR_INIT;
+    const struct wb_git_entry *folder;
+    struct wb_git_entry e;
+    size_t from = out->len;
+    int rc;
+
+    read_raw_day(s, day, raw_ref, date + 8);
+    folder = wb_git_tree_search(&day->tree, run);
+    if (day->code == -WB_NOT_FOUND || (day->code == 0 && !folder))
+        return wb_fail(err, WB_NOT_FOUND, "raw pruned: %s of %s is no longer in %s", name, run,
+                       raw_ref);
+    if (day->code < 0)
+        return wb_fail(err, (enum wb_code) - day->code, "%s", day->text);
+    rc = wb_git_lookup(s->git, &folder->id, file, &e, &why);
     if (rc == -WB_NOT_FOUND)
-        rc = wb_fail(err, WB_NOT_FOUND, "raw pruned: %s of %s is no longer in %s", name, run,
-                     raw_ref);
-    else if (rc == 0 && wb_git_lookup(s->git, &e.id, file, &e, &why) == -WB_NOT_FOUND)
         rc = wb_fail(err, WB_CORRUPT, "%s has the run's folder but not %s", raw_ref, file);
+    else if (rc < 0 && err)
+        *err = why;
     if (rc == 0)
         rc = wb_git_blob(s->git, &e.id, &packed, err);
     if (rc == 0)
         rc = wb_decompress(wb_buf_str(&packed), packed.len, out, err);
     if (rc == 0)
         rc = check_facts(name, facts, out, from, err);
-    wb_git_commit_release(&tip);
     wb_buf_release(&packed);
+    return rc;
+}
+
+int wb_raw_read(struct wb_store *s, const char *ref, const char *date, const char *run,
+                const char *name, const wb_json *facts, struct wb_buf *out, struct wb_err *err)
+{
+    struct wb_raw_day day = {0};
+    int rc = wb_raw_read_of(s, &day, ref, date, run, name, facts, out, err);
+
+    wb_raw_day_release(&day);
     return rc;
 }
 

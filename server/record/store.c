@@ -273,9 +273,66 @@ bool wb_day_text(int64_t unix_ms, char out[11])
     return true;
 }
 
-char *wb_commit_run(const struct wb_git_commit *c)
+static void add_one(struct wb_added_list *l, struct wb_added a)
 {
-    return wb_strndup(c->message, strcspn(c->message, " \n"));
+    wb_grow(&l->v, &l->cap, l->n + 1, sizeof(*l->v));
+    l->v[l->n++] = a;
+}
+
+/* "<path> <id of an object>" of n bytes. False: it is something else. */
+static bool read_added(const char *text, size_t n, struct wb_added *out)
+{
+    size_t hex = 2 * sizeof(out->object.id), len = n > hex ? n - hex - 1 : 0, name = len, end = len;
+    struct wb_err err = WB_ERR_INIT;
+
+    if (len == 0 || text[len] != ' ' || wb_oid_parse(text + len + 1, &out->object, &err) < 0)
+        return false;
+    while (name > 0 && text[name - 1] != '/')
+        name--;
+    if (end - name > 5 && !strncmp(text + end - 5, ".json", 5))
+        end -= 5;
+    if (name == 0 || end == name)
+        return false;
+    out->path = wb_strndup(text, len);
+    out->id = wb_strndup(text + name, end - name);
+    return true;
+}
+
+void wb_commit_added(const struct wb_git_commit *c, struct wb_added_list *out)
+{
+    *out = (struct wb_added_list){0};
+    for (const char *line = c->message; *line;) {
+        size_t n = strcspn(line, "\n"), skip = strlen(WB_ADDED);
+        struct wb_added a = {0};
+
+        if (n > skip && !strncmp(line, WB_ADDED, skip) && read_added(line + skip, n - skip, &a))
+            add_one(out, a);
+        line += n + (line[n] == '\n');
+    }
+    if (out->n == 0)
+        add_one(out, (struct wb_added){.id = wb_strndup(c->message, strcspn(c->message, " \n"))});
+}
+
+bool wb_commit_adds(const struct wb_git_commit *c, const char *id)
+{
+    struct wb_added_list l;
+    bool found = false;
+
+    wb_commit_added(c, &l);
+    for (size_t i = 0; !found && i < l.n; i++)
+        found = !strcmp(l.v[i].id, id);
+    wb_added_release(&l);
+    return found;
+}
+
+void wb_added_release(struct wb_added_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->v[i].id);
+        free(l->v[i].path);
+    }
+    free(l->v);
+    *l = (struct wb_added_list){0};
 }
 
 void wb_run_place_release(struct wb_run_place *p)

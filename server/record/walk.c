@@ -211,21 +211,17 @@ int wb_place_commit(struct wb_store *s, const struct wb_place *p, const char *ru
     struct wb_oid next = p->tip;
 
     if (p->has_added && wb_git_commit(s->git, &p->added, out, NULL) == 0) {
-        WB_AUTO_FREE char *of = wb_commit_run(out);
-
-        if (!strcmp(of, run))
+        if (wb_commit_adds(out, run))
             return 0;
         wb_git_commit_release(out);
     }
     for (;;) {
         struct wb_git_commit c = {0};
-        WB_AUTO_FREE char *of = NULL;
         int rc = wb_git_commit(s->git, &next, &c, err);
 
         if (rc < 0)
             return rc;
-        of = wb_commit_run(&c);
-        if (!strcmp(of, run)) {
+        if (wb_commit_adds(&c, run)) {
             *out = c;
             return 0;
         }

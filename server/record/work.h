@@ -23,6 +23,8 @@ struct wb_work {
     char *quarantine;
     struct wb_git_batch *batch;
     struct wb_oid commit, raw_commit;
+    struct wb_oid tree;   /* of the run's folder, once it was put */
+    struct wb_work *next; /* a further run of the same commit; it has no raw data */
 };
 
 /* One file that is added. */
@@ -36,6 +38,10 @@ struct wb_append {
  */
 int wb_store_append(struct wb_store *s, const struct wb_append *a, char commit[41],
                     struct wb_err *err) WB_MUST_CHECK;
+
+/* wb_store_commit for n runs without raw data at once: one commit, one sync; all or nothing. */
+int wb_store_commit_all(struct wb_store *s, struct wb_record *v, size_t n, char commit[41],
+                        struct wb_err *err) WB_MUST_CHECK;
 
 /* Takes the store's lock (*lock) and puts right what a dead writer left: afterwards the references
  * fit together. */

@@ -27,13 +27,21 @@ static void test_round_trip(void **state)
     text = git(dir, "for-each-ref", "--format=%(refname)");
     assert_string_equal(text, "refs/heads/records/lab\nrefs/raw/lab/2026-11");
     free(text);
-    text = git(dir, "log", "-1", "--format=%B|%an <%ae>|%cn <%ce>|%at %ct|%ai");
-    assert_string_equal(text, "run_01JX8AB001CDEFGHJKMNPQRST docker x1, round 1: ok, valid\n\n"
-                              "study: forms\ncampaign: cmp_A\n"
-                              "|Weighbridge <weighbridge@localhost>|Weighbridge "
-                              "<weighbridge@localhost>|1796053341 1796053341|2026-11-30 15:42:21 "
-                              "+0000");
-    free(text);
+    {
+        WB_AUTO_FREE char *folder =
+            git(dir, "rev-parse", "HEAD:runs/2026/11/30/run_01JX8AB001CDEFGHJKMNPQRST");
+        WB_AUTO_FREE char *said =
+            wb_strf("run_01JX8AB001CDEFGHJKMNPQRST docker x1, round 1: ok, valid\n\n"
+                    "study: forms\ncampaign: cmp_A\n"
+                    "added: runs/2026/11/30/run_01JX8AB001CDEFGHJKMNPQRST %s\n"
+                    "|Weighbridge <weighbridge@localhost>|Weighbridge "
+                    "<weighbridge@localhost>|1796053341 1796053341|2026-11-30 15:42:21 +0000",
+                    folder);
+
+        text = git(dir, "log", "-1", "--format=%B|%an <%ae>|%cn <%ce>|%at %ct|%ai");
+        assert_string_equal(text, said);
+        free(text);
+    }
     text = git(dir, "ls-tree", "-r", "--format=%(objectmode) %(path)", "HEAD");
 #define RUN "runs/2026/11/30/run_01JX8AB001CDEFGHJKMNPQRST/"
     assert_string_equal(text, "100644 " RUN "environment.json\n100644 " RUN
