@@ -57,10 +57,10 @@ struct wb_cli {
     bool json;   /* --json or --ndjson, accepted by every command */
     bool ndjson; /* documents go out in lines */
     bool no_color;
-    bool color;              /* stdout is a terminal that takes colour */
-    int width;               /* of the terminal on stdout */
-    bool store_named;        /* by --store, not by default or environment */
-    const char *store_path;  /* of the settings, as recipes_dir and state_dir are */
+    bool color;             /* stdout is a terminal that takes colour */
+    int width;              /* of the terminal on stdout */
+    bool store_named;       /* by --store, not by default or environment */
+    const char *store_path; /* of the settings, as recipes_dir and state_dir are */
     const char *recipes_dir;
     const char *state_dir; /* campaigns, prefixes, caches; absolute */
     struct wb_config *config;
