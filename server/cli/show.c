@@ -251,6 +251,74 @@ static void print_sides(const wb_json *run, int width, struct wb_buf *out)
     wb_table_free(t);
 }
 
+static void during_row(struct wb_table *t, const wb_json *op, const char *part)
+{
+    static const char *const keys[] = {"p50_ms", "p99_ms", "p99_9_ms", "max_ms"};
+    const wb_json *w = wb_json_get(op, part);
+    struct wb_buf b = WB_BUF_INIT(256);
+
+    wb_table_cell(t, "%s", part);
+    wb_table_cell(t, "%lld", (long long)wb_json_int_or(w, "intervals", 0));
+    if (wb_json_is_number(wb_json_get(w, "throughput")))
+        wb_format_rate(wb_json_real_or(w, "throughput", 0), &b);
+    wb_table_cell(t, "%s", b.len ? wb_buf_str(&b) : "-");
+    for (size_t k = 0; k < WB_LEN(keys); k++)
+        ms_cell(t, w, keys[k]);
+    wb_table_cell(t, "%lld", (long long)wb_json_int_or(w, "failed", 0));
+    wb_buf_release(&b);
+}
+
+static size_t during_rows(struct wb_table *t, const wb_json *phase)
+{
+    static const char *const parts[] = {"before", "during", "after"};
+    const wb_json *list = wb_json_get(phase, "during");
+
+    for (size_t i = 0; i < wb_json_len(list); i++) {
+        const wb_json *op = wb_json_at(list, i);
+
+        for (size_t k = 0; k < WB_LEN(parts); k++) {
+            wb_table_row(t);
+            if (k == 0) {
+                wb_table_cell(t, "%s", wb_json_str_or(phase, "name", "?"));
+                wb_table_cell(t, "%s %lld", wb_json_str_or(op, "do", "?"),
+                              (long long)wb_json_int_or(op, "instance", 0));
+                wb_table_cell(t, "%.1f s", wb_json_real_or(op, "seconds", 0));
+            } else {
+                for (int c = 0; c < 3; c++)
+                    wb_table_cell(t, "%s", "");
+            }
+            during_row(t, op, parts[k]);
+        }
+    }
+    return wb_json_len(list);
+}
+
+/* What was done to the cluster under load, and what the load saw of it. */
+static void print_during(const wb_json *run, int width, struct wb_buf *out)
+{
+    static const char *const heads[] = {"intervals", "throughput", "p50",   "p99",
+                                        "p99.9",     "max",        "failed"};
+    const wb_json *phases = wb_json_get(run, "phases");
+    struct wb_table *t = wb_table_new();
+    size_t n = 0;
+
+    wb_table_column(t, "phase", WB_LEFT);
+    wb_table_column(t, "operation", WB_LEFT);
+    wb_table_column(t, "took", WB_RIGHT);
+    wb_table_column(t, "window", WB_LEFT);
+    for (size_t i = 0; i < WB_LEN(heads); i++)
+        wb_table_column(t, heads[i], WB_RIGHT);
+    for (size_t i = 0; i < wb_json_len(phases); i++)
+        n += during_rows(t, wb_json_at(phases, i));
+    if (n) {
+        wb_buf_addc(out, '\n');
+        wb_table_print(t, width, out);
+        wb_buf_adds(out, "Of merged intervals of the load; those that an operation touches are "
+                         "its own.\n");
+    }
+    wb_table_free(t);
+}
+
 static void number_cell(struct wb_table *t, const wb_json *e, const char *key)
 {
     const wb_json *v = wb_json_get(e, key);
@@ -376,6 +444,7 @@ static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id
     print_annotations(wb_json_get(run, "annotations"), &out);
     print_phases(run, cli->width, &out);
     print_sides(run, cli->width, &out);
+    print_during(run, cli->width, &out);
     print_evidence(run, cli->width, &out);
     wb_buf_addc(&out, '\n');
     wb_cli_parity(wb_json_get(run, "parity"), cli->width, &out);

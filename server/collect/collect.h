@@ -39,8 +39,10 @@ wb_json *wb_host_state(const char *proc, const char *sys);
 struct wb_sampler;
 struct wb_sampler_spec {
     const struct wb_cgroup_fs *cgroups;
-    const char *proc;             /* "/proc", fixtures in tests */
-    const char *const *database;  /* control groups of the database, NULL-ended */
+    const char *proc;            /* "/proc", fixtures in tests */
+    const char *const *database; /* control groups of the database, NULL-ended */
+    bool database_changes; /* groups of the database may go, come back and come in addition: what a
+                              group has used counts on when it is gone */
     const char *const *load;      /* control groups of the load, NULL-ended */
     pid_t agent;                  /* this engine's pid: it and its descendants are not foreign */
     const struct wb_clock *clock; /* NULL: the system's */
@@ -48,6 +50,9 @@ struct wb_sampler_spec {
 /* Makes a sampler and takes the first reading. */
 int wb_sampler_new(const struct wb_sampler_spec *spec, struct wb_sampler **out,
                    struct wb_err *err) WB_MUST_CHECK;
+/* One more control group of the database, of a sampler whose database changes; one that is known
+ * already is no more. */
+void wb_sampler_add_database(struct wb_sampler *s, const char *group);
 /* Takes one sample now; call about once a second. It stands for the time since the one before, so
  * one with the old name when a phase ends keeps phases apart. Never fails: what is unreadable is
  * null in the sample. */

@@ -9,11 +9,18 @@
 /* A window's figure is given when at least this share of its samples has it. */
 #define READABLE_SHARE 0.8
 
+/* What a group had used before it was made anew, and when it was seen last. */
+struct group_past {
+    struct wb_group_sum before, last;
+};
+
 struct wb_sampler {
     const struct wb_cgroup_fs *cgroups;
     const struct wb_clock *clock;
     char *proc;
     struct wb_strv database, load, phases;
+    struct group_past *past; /* one for each group of a database that changes, else NULL */
+    size_t past_cap;
     struct wb_processes *processes;
     char *no_processes;   /* why processes cannot be told apart, or NULL */
     struct wb_reading *v; /* v[0] is the first one, without a phase */
@@ -35,6 +42,35 @@ static void read_groups(const struct wb_sampler *s, const struct wb_strv *names,
         out->memory_bytes += st.memory_bytes;
         out->periods += st.periods;
         out->throttled += st.throttled;
+    }
+}
+
+static void add(struct wb_group_sum *to, const struct wb_group_sum *from)
+{
+    to->cpu_ns += from->cpu_ns;
+    to->periods += from->periods;
+    to->throttled += from->throttled;
+}
+
+/* The same for groups that go and come: what is gone has used what it had used, and what begins
+ * anew from 0 adds to it. */
+static void read_changing(const struct wb_sampler *s, struct wb_group_sum *out)
+{
+    *out = (struct wb_group_sum){.ok = false};
+    for (size_t i = 0; i < s->database.n; i++) {
+        struct group_past *p = &s->past[i];
+        struct wb_cgroup_stats st;
+
+        if (wb_cgroup_stats(s->cgroups, s->database.v[i], &st, NULL) == 0) {
+            if (st.cpu_ns < p->last.cpu_ns)
+                add(&p->before, &p->last);
+            p->last = (struct wb_group_sum){
+                .ok = true, .cpu_ns = st.cpu_ns, .periods = st.periods, .throttled = st.throttled};
+            out->memory_bytes += st.memory_bytes;
+            out->ok = true;
+        }
+        add(out, &p->before);
+        add(out, &p->last);
     }
 }
 
@@ -98,7 +134,10 @@ static void take(struct wb_sampler *s, size_t phase)
     r.host_ns = wb_now_ns(s->clock);
     r.cpu_ok = wb_proc_cpu(s->proc, &r.cpu, NULL) == 0;
     r.groups_ns = wb_now_ns(s->clock);
-    read_groups(s, &s->database, &r.database);
+    if (s->past)
+        read_changing(s, &r.database);
+    else
+        read_groups(s, &s->database, &r.database);
     read_groups(s, &s->load, &r.load);
     read_processes(s, &r);
     r.net_ok = wb_proc_net(s->proc, &r.net, NULL) == 0;
@@ -121,10 +160,24 @@ int wb_sampler_new(const struct wb_sampler_spec *spec, struct wb_sampler **out, 
         wb_strv_add(&s->database, *g);
     for (const char *const *g = spec->load; g && *g; g++)
         wb_strv_add(&s->load, *g);
+    if (spec->database_changes) {
+        s->past = wb_calloc(s->database.n + 1, sizeof(*s->past));
+        s->past_cap = s->database.n + 1;
+    }
     s->processes = wb_processes_new(spec->proc, spec->agent);
     take(s, 0);
     *out = s;
     return 0;
+}
+
+void wb_sampler_add_database(struct wb_sampler *s, const char *group)
+{
+    for (size_t i = 0; i < s->database.n; i++)
+        if (strcmp(s->database.v[i], group) == 0)
+            return;
+    wb_grow(&s->past, &s->past_cap, s->database.n + 1, sizeof(*s->past));
+    s->past[s->database.n] = (struct group_past){0};
+    wb_strv_add(&s->database, group);
 }
 
 void wb_sampler_take(struct wb_sampler *s, const char *phase)
@@ -146,6 +199,7 @@ void wb_sampler_free(struct wb_sampler *s)
     wb_strv_release(&s->database);
     wb_strv_release(&s->load);
     wb_strv_release(&s->phases);
+    free(s->past);
     free(s->no_processes);
     free(s->proc);
     free(s->v);

@@ -59,7 +59,7 @@ static void ask_env(const char *load_program, struct wb_strv *env)
                  load_program);
 }
 
-/* All instances as clients reach them, in their order: "127.0.0.1:16379 127.0.0.1:16380". Empty
+/* The members as clients reach them, in their order: "127.0.0.1:16379 127.0.0.1:16380". Empty
  * until all have their place. */
 static void add_peers(const struct wb_run *r, struct wb_strv *env)
 {
@@ -72,10 +72,24 @@ static void add_peers(const struct wb_run *r, struct wb_strv *env)
             wb_buf_clear(&b);
             break;
         }
-        wb_buf_addf(&b, "%s%s:%d", i ? " " : "", in->host[0] ? in->host : LOOPBACK, in->port);
+        if (in->member)
+            wb_buf_addf(&b, "%s%s:%d", b.len ? " " : "", in->host[0] ? in->host : LOOPBACK,
+                        in->port);
     }
     wb_strv_addf(env, "WB_PEERS=%s", wb_buf_str(&b));
     wb_buf_release(&b);
+}
+
+static void add_place(const struct wb_run *r, const struct wb_instance *in, struct wb_strv *env)
+{
+    int before = 0;
+
+    for (int i = 0; i < in->index; i++)
+        before += r->instances[i].member;
+    wb_strv_addf(env, "WB_INSTANCE=%d", in->member ? before : in->index);
+    wb_strv_addf(env, "WB_INSTANCES=%d", wb_run_members(r));
+    if (!in->member)
+        wb_strv_add(env, "WB_JOINS=1");
 }
 
 void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struct wb_strv *env)
@@ -100,8 +114,7 @@ void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struc
     for (size_t i = 0; i < s->recipe->nports; i++)
         port_env(&s->recipe->ports[i], in->ports[i], env);
     ask_env(r->e->spec->load_program, env);
-    wb_strv_addf(env, "WB_INSTANCE=%d", in->index);
-    wb_strv_addf(env, "WB_INSTANCES=%d", r->ninstances);
+    add_place(r, in, env);
     wb_strv_addf(env, "WB_TOPOLOGY=%s", r->arm->setup->topology);
     add_peers(r, env);
     wb_strv_addf(env, "WB_MEMORY_BYTES=%lld", (long long)r->arm->parts[in->index].memory_bytes);
@@ -269,7 +282,7 @@ static void fill_all(const struct wb_instance *in, const struct wb_strv *words, 
     }
 }
 
-static int start(struct wb_run *r, struct wb_instance *in)
+int wb_run_start_instance(struct wb_run *r, struct wb_instance *in)
 {
     const struct wb_study *s = r->e->study;
     const struct wb_part *part = &r->arm->parts[in->index];
@@ -450,12 +463,21 @@ static int wait_ready(struct wb_run *r, struct wb_instance *in, struct wb_comple
     }
 }
 
+int wb_run_members(const struct wb_run *r)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->ninstances; i++)
+        n += r->instances[i].member;
+    return n;
+}
+
 static int ready(struct wb_run *r, struct wb_instance *in)
 {
     struct wb_complete complete;
     int rc;
 
-    wb_complete_init(&complete, r->ninstances);
+    wb_complete_init(&complete, wb_run_members(r));
     rc = wait_ready(r, in, &complete);
     wb_complete_release(&complete);
     return rc;
@@ -469,30 +491,43 @@ static int blame(struct wb_run *r, enum wb_outcome o, const struct wb_err *err)
     return wb_run_fail(r, o, err);
 }
 
-/* Version and settings as the running instances say. */
-static int probe(struct wb_run *r)
+static int ask(struct wb_run *r, struct wb_instance *in, wb_json *all)
 {
-    const struct wb_study *s = r->e->study;
+    struct wb_err err = WB_ERR_INIT;
+    wb_json *said = NULL;
+    int code, rc = step(r, in, WB_STEP_PROBE, &code, &said, &err);
+
+    wb_json_free(in->probe);
+    in->probe = said;
+    if (rc < 0 && rc != -WB_TIMEOUT)
+        return blame(r, WB_OUTCOME_INFRA_ERROR, &err);
+    wb_json_push(all, rc == 0 && code == 0 && said ? wb_json_ref(said) : wb_json_null());
+    return 0;
+}
+
+/* Version and settings as running instances say: of `only`, or of all that run. */
+static int probe(struct wb_run *r, const struct wb_instance *only)
+{
     WB_AUTO_JSON wb_json *all = wb_json_array();
     struct wb_err err = WB_ERR_INIT;
 
     for (int i = 0; i < r->ninstances; i++) {
         struct wb_instance *in = &r->instances[i];
-        int code, rc = step(r, in, WB_STEP_PROBE, &code, &in->probe, &err);
 
-        if (rc < 0 && rc != -WB_TIMEOUT)
-            return blame(r, WB_OUTCOME_INFRA_ERROR, &err);
-        wb_json_push(all,
-                     rc == 0 && code == 0 && in->probe ? wb_json_ref(in->probe) : wb_json_null());
+        if (in->started && (!only || only == in) && ask(r, in, all) < 0)
+            return -WB_IO;
     }
-    if (wb_probe_check(s->version->version, all, &err) < 0)
+    if (wb_probe_check(r->e->study->version->version, all, &err) < 0)
         return blame(r, WB_OUTCOME_INCONSISTENT, &err);
-    for (int i = 0; i < r->ninstances; i++)
-        if (wb_settings_check(r->arm->settings, r->arm->nsettings, r->instances[i].probe, &err) <
-            0) {
-            (void)wb_wrap(&err, "instance %d", i);
-            return blame(r, WB_OUTCOME_INCONSISTENT, &err);
-        }
+    for (int i = 0; i < r->ninstances; i++) {
+        const struct wb_instance *in = &r->instances[i];
+
+        if (!in->started || (only && only != in) ||
+            wb_settings_check(r->arm->settings, r->arm->nsettings, in->probe, &err) == 0)
+            continue;
+        (void)wb_wrap(&err, "instance %d", i);
+        return blame(r, WB_OUTCOME_INCONSISTENT, &err);
+    }
     return 0;
 }
 
@@ -501,6 +536,21 @@ static int place(struct wb_run *r, const struct wb_instance *in)
     struct wb_err err = WB_ERR_INIT;
 
     return wb_run_place(r, in, NULL, &err) < 0 ? blame(r, WB_OUTCOME_INCONSISTENT, &err) : 0;
+}
+
+int wb_run_prove(struct wb_run *r, struct wb_instance *in)
+{
+    int rc = probe(r, in);
+
+    return rc == 0 ? place(r, in) : rc;
+}
+
+int wb_run_know(struct wb_run *r, struct wb_instance *in)
+{
+    int rc = look(r, in);
+
+    in->start_ticks = wb_process_ticks(in->status.pid);
+    return rc;
 }
 
 /* The process of an instance is gone or another one: waits until whoever looks after it tells how
@@ -526,7 +576,8 @@ int wb_run_alive(struct wb_run *r)
         struct wb_instance *in = &r->instances[i];
 
         /* The kernel is asked first: it costs nothing, a container engine does. */
-        if (wb_process_ticks(in->status.pid) != in->start_ticks && how_it_ended(r, in) < 0)
+        if (in->started && !in->away && wb_process_ticks(in->status.pid) != in->start_ticks &&
+            how_it_ended(r, in) < 0)
             return -WB_IO;
     }
     return 0;
@@ -535,7 +586,7 @@ int wb_run_alive(struct wb_run *r)
 int wb_run_look(struct wb_run *r)
 {
     for (int i = 0; i < r->ninstances; i++)
-        if (look(r, &r->instances[i]) < 0)
+        if (r->instances[i].started && look(r, &r->instances[i]) < 0)
             return -WB_IO;
     return 0;
 }
@@ -572,26 +623,29 @@ int wb_run_deploy(struct wb_run *r)
     wb_run_phase(r, "deploy", 1);
     for (int i = 0; i < r->ninstances; i++) {
         r->instances[i].index = i;
+        r->instances[i].member = !wb_setup_holds_back(r->arm->setup, i, r->ninstances);
         if (make_folders(r, &r->instances[i]) < 0 || choose_ports(r, &r->instances[i]) < 0)
             return -WB_IO;
     }
     for (int i = 0; i < r->ninstances; i++) {
         struct wb_instance *in = &r->instances[i];
 
-        if (save_undo(r, in) < 0 || configure(r, in) < 0 || start(r, in) < 0)
+        if (save_undo(r, in) < 0 || configure(r, in) < 0 ||
+            (in->member && wb_run_start_instance(r, in) < 0))
             return -WB_IO;
     }
     wb_run_phase(r, "ready", 0);
     for (int i = 0; i < r->ninstances; i++)
-        if (ready(r, &r->instances[i]) < 0)
+        if (r->instances[i].member && ready(r, &r->instances[i]) < 0)
             return -WB_IO;
     for (int i = 0; i < r->ninstances; i++)
-        r->instances[i].start_ticks = wb_process_ticks(r->instances[i].status.pid);
+        if (r->instances[i].member)
+            r->instances[i].start_ticks = wb_process_ticks(r->instances[i].status.pid);
     wb_run_phase(r, "probe", 0);
-    if (probe(r) < 0)
+    if (probe(r, NULL) < 0)
         return -WB_IO;
     for (int i = 0; i < r->ninstances; i++)
-        if (place(r, &r->instances[i]) < 0)
+        if (r->instances[i].member && place(r, &r->instances[i]) < 0)
             return -WB_IO;
     return 0;
 }

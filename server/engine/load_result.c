@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
+#include "server/engine/ring.h"
 #include "server/engine/worker.h"
 
 /* Shorter windows cannot be judged for steadiness. */
@@ -118,6 +119,8 @@ static wb_json *phase_json(const struct wb_worker *w, wb_json *res)
     wb_json_set(phase, "samples", wb_sampler_window(w->sampler, "measure"));
     if (!ph->load_only && w->task.rate_per_s <= 0)
         wb_json_set_int(phase, "in_flight", ph->connections * ph->depth);
+    if (w->ring)
+        wb_json_set(phase, "during", wb_ring_report(w->ring));
     if (!ph->load_only && w->r->arm->cpu_quota > 0)
         wb_json_set_bool(phase, "cpu_quota", true);
     return phase;

@@ -34,6 +34,23 @@ static int load_phase(struct wb_run *r, const struct wb_phase *ph)
     return rc;
 }
 
+/* What an instance had counted before it was restarted is no beginning of the window: its reading
+ * becomes null. */
+static void forget_restarted(struct wb_run *r, wb_json **readings)
+{
+    wb_json *kept = wb_json_array();
+
+    for (int i = 0; i < r->ninstances; i++) {
+        const wb_json *reading = wb_json_at(*readings, (size_t)i);
+
+        wb_json_push(kept,
+                     reading && !r->instances[i].restarted ? wb_json_ref(reading) : wb_json_null());
+        r->instances[i].restarted = false;
+    }
+    wb_json_free(*readings);
+    *readings = kept;
+}
+
 /* A measured phase between two readings of the server, where the recipe wants them. `last` is the
  * one before it, or NULL, and then the one after it. */
 static int run_phase(struct wb_run *r, const struct wb_phase *ph, wb_json **last)
@@ -51,6 +68,8 @@ static int run_phase(struct wb_run *r, const struct wb_phase *ph, wb_json **last
     rc = load_phase(r, ph);
     if (rc < 0 && r->outcome != WB_OUTCOME_TARGET_MISSED)
         return rc;
+    if (ph->nduring)
+        forget_restarted(r, last);
     if (wb_server_read(r, &after) < 0)
         return -WB_IO;
     wb_server_note(r, ph->name, *last, after);

@@ -217,7 +217,8 @@ int wb_run_parity(struct wb_run *r)
     int rc = 0;
 
     for (int i = 0; i < r->ninstances; i++)
-        wb_json_push(facts, facts_of(r, &r->instances[i], files));
+        if (r->instances[i].started)
+            wb_json_push(facts, facts_of(r, &r->instances[i], files));
     key_of(r->arm, key);
     entry = entry_of(r, facts);
     r->parity = wb_json_object();

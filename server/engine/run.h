@@ -48,6 +48,9 @@ struct wb_instance {
     char *dir, *name;               /* folder; container or control group */
     struct wb_paths paths;
     bool in_ledger, started, gone; /* gone: destroyed at teardown */
+    bool member;                   /* of the cluster as it should be now */
+    bool away;                     /* between its stop and its start in an operation */
+    bool restarted;                /* in this phase: its counters began anew */
     bool port_foreign;             /* who listens on its port is a stranger: left alone */
     struct wb_instance_status status;
     uint64_t start_ticks; /* of the database process */
@@ -100,7 +103,17 @@ void wb_run_raw(struct wb_run *r, const char *name, const void *data, size_t n);
 
 /* deploy.c: folders, configure, start, ready, probe, placement. */
 int wb_run_deploy(struct wb_run *r) WB_MUST_CHECK;
-/* Environment of a recipe step for one instance; NULL instance: none (fetch-like steps). */
+/* One instance, whose folders and configuration are there: its process is started. */
+int wb_run_start_instance(struct wb_run *r, struct wb_instance *in) WB_MUST_CHECK;
+/* Its state as the form has it; its process is the one that must live on. Notes its end. */
+int wb_run_know(struct wb_run *r, struct wb_instance *in) WB_MUST_CHECK;
+/* How many instances the cluster should have now. */
+int wb_run_members(const struct wb_run *r);
+/* Version, settings and placement of one instance, against what was asked for. */
+int wb_run_prove(struct wb_run *r, struct wb_instance *in) WB_MUST_CHECK;
+/* Environment of a recipe step for one instance. WB_PEERS and WB_INSTANCES are the members of the
+ * cluster as it should be now, WB_INSTANCE is its place among them; of one that is not a member yet
+ * it is its index, and WB_JOINS is 1. */
 void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struct wb_strv *env);
 /* Event "run.instances": how long starting, getting ready, stopping and removing took. */
 void wb_run_tell_instances(struct wb_run *r);

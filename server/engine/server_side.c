@@ -37,6 +37,10 @@ int wb_server_read(struct wb_run *r, wb_json **out)
     for (int i = 0; i < r->ninstances; i++) {
         wb_json *said = NULL;
 
+        if (!r->instances[i].member) {
+            wb_json_push(all, wb_json_null());
+            continue;
+        }
         if (read_one(r, &r->instances[i], &said) < 0) {
             wb_json_free(said);
             return -WB_IO;

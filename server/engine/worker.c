@@ -10,6 +10,7 @@
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/rng.h"
+#include "server/engine/ring.h"
 
 #define LOOPBACK "127.0.0.1"
 #define TICK_NS (200 * WB_MS)
@@ -45,7 +46,7 @@ static void fill_task(struct wb_worker *w, double rate_per_s)
         .command = ph->tool,
         .protocol = r->e->study->recipe->protocol,
         .peers = w->peers,
-        .npeers = (size_t)r->ninstances,
+        .npeers = (size_t)wb_run_members(r),
         .split = split_of(r),
         .consistency = s->consistency,
         .routing = s->routing,
@@ -74,6 +75,8 @@ static void fill_task(struct wb_worker *w, double rate_per_s)
 void wb_worker_init(struct wb_worker *w, struct wb_run *r, const struct wb_phase *ph,
                     double rate_per_s)
 {
+    size_t n = 0;
+
     *w = (struct wb_worker){.r = r,
                             .ph = ph,
                             .tool = wb_tool_of(ph->tool),
@@ -81,10 +84,13 @@ void wb_worker_init(struct wb_worker *w, struct wb_run *r, const struct wb_phase
                             .dir = wb_strf("%s/load-%s.job", r->dir, ph->name),
                             .group = wb_strf("weighbridge/%s-load", r->id),
                             .peers = wb_calloc((size_t)r->ninstances, sizeof(*w->peers))};
-    for (int i = 0; i < r->ninstances; i++)
-        w->peers[i] =
-            (struct wb_tool_peer){.host = r->instances[i].host[0] ? r->instances[i].host : LOOPBACK,
-                                  .port = r->instances[i].port};
+    for (int i = 0; i < r->ninstances; i++) {
+        const struct wb_instance *in = &r->instances[i];
+
+        if (in->member)
+            w->peers[n++] =
+                (struct wb_tool_peer){.host = in->host[0] ? in->host : LOOPBACK, .port = in->port};
+    }
     fill_task(w, rate_per_s);
     if (!w->tool->own_threads)
         w->threads = wb_threads_new("/proc");
@@ -92,6 +98,7 @@ void wb_worker_init(struct wb_worker *w, struct wb_run *r, const struct wb_phase
 
 void wb_worker_release(struct wb_worker *w)
 {
+    wb_ring_free(w->ring);
     wb_sampler_free(w->sampler);
     wb_threads_free(w->threads);
     free(w->base);
@@ -167,8 +174,12 @@ static int start_sampler(struct wb_worker *w)
     struct wb_run *r = w->r;
     const char **db = wb_calloc(2 * (size_t)r->ninstances + 1, sizeof(*db));
     const char *load[] = {w->group, NULL};
-    struct wb_sampler_spec spec = {
-        .cgroups = r->e->cgroups, .proc = "/proc", .database = db, .load = load, .agent = getpid()};
+    struct wb_sampler_spec spec = {.cgroups = r->e->cgroups,
+                                   .proc = "/proc",
+                                   .database = db,
+                                   .load = load,
+                                   .agent = getpid(),
+                                   .database_changes = w->ring != NULL};
     struct wb_err err = WB_ERR_INIT;
     size_t n = 0;
     int rc;
@@ -176,6 +187,8 @@ static int start_sampler(struct wb_worker *w)
     for (int i = 0; i < r->ninstances; i++) {
         const struct wb_instance_status *st = &r->instances[i].status;
 
+        if (!r->instances[i].started)
+            continue;
         db[n++] = st->cgroup;
         if (st->helper[0]) /* works for the database: its CPU time is the database's */
             db[n++] = st->helper;
@@ -252,7 +265,8 @@ static int check_places(struct wb_worker *w)
     wb_json_set_str(seen, "phase", w->ph->name);
     wb_json_push(r->placement, seen);
     for (int i = 0; rc == 0 && i < r->ninstances; i++)
-        rc = wb_run_place(r, &r->instances[i], w->ph->name, &err);
+        if (r->instances[i].started && !r->instances[i].away)
+            rc = wb_run_place(r, &r->instances[i], w->ph->name, &err);
     /* A process that has just ended has no placement: the death is found and named elsewhere. */
     if (rc < 0 && err.code == WB_CONFLICT)
         return wb_run_fail(r, WB_OUTCOME_INCONSISTENT, &err);
@@ -325,6 +339,8 @@ static int watch(struct wb_worker *w)
             if (check_places(w) < 0)
                 return -WB_IO;
         }
+        if (!ended && w->ring && wb_now_ns(NULL) >= window_start(w) && wb_ring_turn(w->ring) < 0)
+            return -WB_IO;
     }
     return 0;
 }
@@ -345,12 +361,16 @@ int wb_worker_run(struct wb_worker *w)
 {
     int rc = ask_version(w);
 
+    if (rc == 0 && w->ph->nduring && !w->r->calibrating)
+        w->ring = wb_ring_new(w);
     if (rc == 0)
         rc = start(w);
     if (rc == 0)
         rc = start_sampler(w);
     if (rc == 0)
         rc = watch(w);
+    if (rc == 0 && w->ring)
+        rc = wb_ring_finish(w->ring);
     if (wb_path_exists(w->dir)) {
         int settled = settle(w);
 

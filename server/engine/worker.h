@@ -9,6 +9,8 @@
 #include "server/collect/threads.h"
 #include "server/engine/run.h"
 
+struct wb_ring;
+
 struct wb_worker {
     struct wb_run *r;
     const struct wb_phase *ph;
@@ -19,6 +21,7 @@ struct wb_worker {
     char *version; /* of a foreign program, NULL: unknown */
     struct wb_sampler *sampler;
     struct wb_threads *threads; /* NULL where the program tells it itself */
+    struct wb_ring *ring;       /* operations of the phase; NULL: none */
     struct wb_job_status status;
     int64_t told_to; /* the driver's own */
     char part[16];   /* "load", "warm-up", "measure", "drain" as it last said; "" not yet */

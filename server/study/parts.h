@@ -77,6 +77,18 @@ void wb_study_workload(struct wb_setup *s, const struct wb_node *workload, struc
 /* Adds one phase, or one for each rate of its list. */
 void wb_study_phase(struct wb_setup *s, const struct wb_node *n, struct wb_problems *p);
 
+/* study_during.c --------------------------------------------------------------------------- */
+
+/* Reads `during` of all phases, which are there already; recipe may be NULL. */
+void wb_study_during(struct wb_setup *s, const struct wb_recipe *recipe,
+                     const struct wb_node *workload, struct wb_problems *p);
+/* Checks what depends on the number of instances; problems are those of node `at`. */
+void wb_during_check(const struct wb_combination *c, const struct wb_node *at,
+                     struct wb_problems *p);
+void wb_during_release(struct wb_phase *ph);
+wb_json *wb_during_json(const struct wb_phase *ph); /* for series keys and plans */
+wb_json *wb_during_schema(void);
+
 /* study_tool.c ----------------------------------------------------------------------------- */
 
 /* Foreign load programs that a study declares by name. */

@@ -61,6 +61,21 @@ static const char *rows_text(int64_t rows, struct wb_buf *b)
     return wb_buf_str(b);
 }
 
+static void print_during(const struct wb_setup *s, struct wb_buf *out)
+{
+    for (size_t i = 0; i < s->nphases; i++)
+        for (size_t k = 0; k < s->phases[i].nduring; k++) {
+            const struct wb_phase_op *o = &s->phases[i].during[k];
+
+            wb_buf_addf(out, "during %s, at %g s: %s of ", s->phases[i].name,
+                        (double)o->at_ns / 1e9, o->op->name);
+            if (o->instance < 0)
+                wb_buf_adds(out, "the last instance\n");
+            else
+                wb_buf_addf(out, "instance %d\n", o->instance);
+        }
+}
+
 static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *out)
 {
     const struct wb_setup *s = common(plan);
@@ -111,6 +126,7 @@ static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *o
     wb_table_print(t, width, out);
     wb_table_free(t);
     wb_buf_release(&b);
+    print_during(s, out);
 }
 
 /* Whether a contrast has a name that says more than its arms do. */

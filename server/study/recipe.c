@@ -37,7 +37,7 @@ struct raw {
     int64_t port, memory_min;
     int addresses, measure;
     const struct wb_node *versions, *parameters, *start, *topologies, *steps, *metrics, *allowed,
-        *ports;
+        *ports, *operations;
 };
 
 static const char *const address_words[] = {"shared", "own", NULL};
@@ -68,6 +68,8 @@ static const struct wb_field top_fields[] = {
      "a list such as [single]"},
     {"steps", WB_F_NODE, false, offsetof(struct raw, steps), 0, 0, NULL,
      "time limits of steps, such as {ready: 30s}"},
+    {"operations", WB_F_NODE, false, offsetof(struct raw, operations), 0, 0, NULL,
+     "a list of {name, kind, limit, help}: what can be done to an instance under load"},
     {"metrics", WB_F_NODE, false, offsetof(struct raw, metrics), 0, 0, NULL,
      "a list of {name, unit, kind}"},
     {"allowed_differences", WB_F_NODE, false, offsetof(struct raw, allowed), 0, 0, NULL,
@@ -346,9 +348,11 @@ static void read_tree(struct wb_recipe *r, const struct wb_node *tree, struct wb
     wb_recipe_texts(raw.topologies, "topologies", &r->topologies, p);
     read_limits(r, raw.steps, p);
     read_metrics(r, raw.metrics, p);
+    wb_recipe_operations_read(r, raw.operations, p);
     read_allowed(raw.allowed, &r->allowed_differences, p);
     wb_recipe_files_read(r, tree, p);
     wb_recipe_locks_check(r, raw.versions, p);
+    wb_recipe_operations_check(r, raw.operations, p);
     check_whole(r, tree, p);
 }
 
@@ -441,6 +445,7 @@ void wb_recipe_free(struct wb_recipe *r)
     for (size_t i = 0; i < r->nports; i++)
         free(r->ports[i].name);
     free(r->ports);
+    wb_recipe_operations_free(r);
     free(r->versions);
     free(r->params);
     free(r->metrics);
@@ -476,6 +481,8 @@ wb_json *wb_recipe_schema(void)
     wb_schema_set(start, "env", wb_recipe_texts_schema());
     wb_schema_set(map, "versions",
                   wb_schema_list(wb_recipe_version_schema(), 1, WB_RECIPE_LIST_MAX));
+    wb_schema_set(map, "operations",
+                  wb_schema_list(wb_recipe_operation_schema(), 1, WB_RECIPE_LIST_MAX));
     wb_schema_set(map, "ports", wb_schema_list(wb_recipe_port_schema(), 1, WB_RECIPE_PORTS_MAX));
     wb_schema_set(map, "parameters", wb_schema_list(param, 1, WB_RECIPE_LIST_MAX));
     wb_schema_set(map, "start", start);

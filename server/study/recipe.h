@@ -62,6 +62,20 @@ struct wb_recipe_port {
     bool loopback; /* at 127.0.0.1 even when the instance has an address of its own */
 };
 
+/* What can be done to a running instance while load goes on, each with a limit of its own. */
+enum wb_op_kind {
+    WB_OP_WORK,   /* its step does it, the instance stays what it was */
+    WB_OP_LEAVE,  /* its step takes the instance out of the cluster */
+    WB_OP_JOIN,   /* the engine starts the instance, which was held back until then */
+    WB_OP_RESTART /* the engine stops the instance in an orderly way and starts it again */
+};
+struct wb_recipe_operation {
+    char *name; /* "decommission"; of WORK and LEAVE it is also the name of a step */
+    enum wb_op_kind kind;
+    int64_t limit_ns; /* from its begin until the cluster is as it should be */
+    char *help;
+};
+
 /* What the measure step gives. */
 struct wb_recipe_metric {
     char *name, *unit; /* unit "" for plain counts */
@@ -92,6 +106,8 @@ struct wb_recipe {
     struct wb_strv start;     /* argv with {prefix} {config} {data} {log} {port} in it */
     struct wb_strv start_env; /* NAME=value with the same */
     struct wb_strv topologies;
+    struct wb_recipe_operation *operations;
+    size_t noperations;
     bool has_step[WB_STEP_COUNT];
     int64_t step_limit_ns[WB_STEP_COUNT];
     int64_t memory_min; /* smallest memory share it runs in, bytes */
@@ -109,6 +125,8 @@ struct wb_recipe *wb_recipe_read(const char *dir, struct wb_problems *p);
 const struct wb_recipe_version *wb_recipe_find_version(const struct wb_recipe *r,
                                                        const char *version);
 const struct wb_param *wb_recipe_find_param(const struct wb_recipe *r, const char *name);
+const struct wb_recipe_operation *wb_recipe_find_operation(const struct wb_recipe *r,
+                                                           const char *name);
 /* Checks a value of a parameter and gives its canonical text (bytes as a number, bool as yes/no);
  * caller frees. */
 int wb_param_check(const struct wb_param *p, const char *text, char **canonical,

@@ -7,6 +7,7 @@
 
 #include "server/base/digest.h"
 #include "server/base/file.h"
+#include "server/study/recipe_parts.h"
 
 #define FILES_MAX 1000
 #define FILE_MAX_BYTES (16 << 20)
@@ -68,9 +69,16 @@ static void check_step(struct wb_recipe *r, const char *name, mode_t mode, struc
             wb_problem(p, NULL, "not-executable", "steps/%s is not executable (chmod +x)", name);
         return;
     }
+    if (wb_recipe_operation_step(r, name)) {
+        if (!(mode & S_IXUSR))
+            wb_problem(p, NULL, "not-executable", "steps/%s is not executable (chmod +x)", name);
+        return;
+    }
     guess = wb_did_you_mean(name, names);
     list = wb_word_list(names);
-    wb_problem(p, NULL, "unknown-step", "steps/%s is no step%s; allowed: %s", name, guess, list);
+    wb_problem(p, NULL, "unknown-step",
+               "steps/%s is no step%s; allowed: %s, and the operations of the recipe", name, guess,
+               list);
 }
 
 static void add_line(struct wb_sha256 *d, const char *path, mode_t mode, const char *hex)

@@ -23,6 +23,15 @@ void wb_recipe_ports_read(struct wb_recipe *r, const struct wb_node *list, struc
 wb_json *wb_recipe_texts_schema(void);
 wb_json *wb_recipe_version_schema(void);
 wb_json *wb_recipe_port_schema(void);
+/* recipe_operations.c: fills operations of r; after that, that the steps they need are there. */
+void wb_recipe_operations_read(struct wb_recipe *r, const struct wb_node *list,
+                               struct wb_problems *p);
+void wb_recipe_operations_check(const struct wb_recipe *r, const struct wb_node *list,
+                                struct wb_problems *p);
+/* Whether steps/NAME is the step of an operation. */
+bool wb_recipe_operation_step(const struct wb_recipe *r, const char *name);
+wb_json *wb_recipe_operation_schema(void);
+void wb_recipe_operations_free(struct wb_recipe *r);
 /* Every lock file that a version names is one of r->files and has the right form. */
 void wb_recipe_locks_check(const struct wb_recipe *r, const struct wb_node *list,
                            struct wb_problems *p);

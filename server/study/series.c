@@ -41,6 +41,8 @@ static wb_json *phase_json(const struct wb_phase *ph)
         wb_json_set_int(o, "operations", ph->operations);
     if (ph->tool)
         wb_json_set(o, "tool", tool_json(ph->tool));
+    if (ph->nduring)
+        wb_json_set(o, "during", wb_during_json(ph));
     return o;
 }
 

@@ -20,6 +20,14 @@ enum wb_pace {
     WB_PACE_CALIBRATED /* share of the calibration pass */
 };
 
+/* An operation on the cluster while a phase's load goes on. */
+struct wb_phase_op {
+    int64_t
+        at_ns; /* after the begin of the measured window; later when the one before takes longer */
+    const struct wb_recipe_operation *op; /* of the recipe */
+    int instance;                         /* -1: the last one */
+};
+
 struct wb_phase {
     char *name;     /* "load", "max", "latency", "mixed@10k": unique */
     char *steps_of; /* the phase with a list of rates that this is a step of ("mixed"), or NULL */
@@ -36,6 +44,8 @@ struct wb_phase {
     int64_t operations; /* measured operations in all instead of for_ns; 0: by time */
     int64_t timeout_ns;
     const struct wb_tool_command *tool; /* of the setup's; NULL: wb-load */
+    struct wb_phase_op *during;         /* in the order of their times */
+    size_t nduring;
 };
 
 /* What an arm runs under, beside form, quota and settings: the keys of a study that a factor may
@@ -57,6 +67,11 @@ struct wb_setup {
     size_t ntools, tools_cap;
 };
 void wb_setup_release(struct wb_setup *s);
+/* Which of `count` instances an operation is done on. */
+int wb_phase_op_instance(const struct wb_phase_op *o, int count);
+/* Whether this one of `count` instances is no part of the cluster before an operation makes it one.
+ */
+bool wb_setup_holds_back(const struct wb_setup *s, int instance, int count);
 
 struct wb_factor {
     char *name;               /* "form", "cpu_quota", "setting.NAME", "payload", a dotted path */

@@ -392,6 +392,7 @@ static void read_combination(struct wb_study *s, const struct wb_node *tree,
         check_connections(c, at, &own);
         check_tools(c, at, &own);
         check_cluster(c, at, &own);
+        wb_during_check(c, at, &own);
     }
     point_to_levels(s, c->levels, &own);
     wb_problems_merge(p, &own);

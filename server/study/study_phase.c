@@ -11,7 +11,7 @@
 struct raw_phase {
     char *name, *op, *order, *keys, *arrivals;
     int64_t connections, depth, threads, warm_up, length, operations, timeout;
-    const struct wb_node *mix, *rate, *tool;
+    const struct wb_node *mix, *rate, *tool, *during;
 };
 
 static const struct wb_field phase_fields[] = {
@@ -40,6 +40,8 @@ static const struct wb_field phase_fields[] = {
      "instead of for: measured operations in all"},
     {"tool", WB_F_NODE, false, offsetof(struct raw_phase, tool), 0, 0, NULL,
      "the load program: wb-load, or one that is declared under tools or here"},
+    {"during", WB_F_NODE, false, offsetof(struct raw_phase, during), 0, 0, NULL,
+     "operations of the recipe in the measured window: [{at: 30s, do: repair, instance: last}]"},
     {"timeout", WB_F_DURATION, false, offsetof(struct raw_phase, timeout), 1e6, 600e9, NULL,
      "age at which an operation counts as failed"},
 };
@@ -196,7 +198,7 @@ static void read_load(struct wb_phase *ph, const struct wb_node *n, const struct
                       struct wb_problems *p)
 {
     static const char *const measured_only[] = {"mix", "keys", "rate", "arrivals", "warm_up",
-                                                "for", "ops",  "tool", NULL};
+                                                "for", "ops",  "tool", "during",   NULL};
 
     ph->load_only = true;
     if (!raw->order)
@@ -346,6 +348,7 @@ wb_json *wb_phase_schema(void)
     wb_schema_set(map, "rate",
                   wb_schema_either(wb_schema_either(wb_schema_words(words), wb_json_ref(rate)),
                                    wb_schema_list(rate, 1, 1000)));
+    wb_schema_set(map, "during", wb_during_schema());
     wb_schema_set(map, "tool",
                   wb_schema_either(wb_schema_pattern("^[a-z0-9]"), wb_schema_ref("tool")));
     wb_buf_release(&laws);

@@ -177,6 +177,7 @@ void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, s
     if (raw.tools)
         wb_study_tools(s, raw.tools, p);
     wb_study_workload(s, raw.workload, p);
+    wb_study_during(s, recipe, raw.workload, p);
     free(raw.topology);
     free(raw.network);
     free(raw.routing);
@@ -189,6 +190,7 @@ void wb_setup_release(struct wb_setup *s)
         free(s->phases[i].steps_of);
         free(s->phases[i].keys);
         free(s->phases[i].arrivals);
+        wb_during_release(&s->phases[i]);
     }
     wb_tools_release(s);
     free(s->phases);

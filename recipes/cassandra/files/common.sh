@@ -36,6 +36,32 @@ cql() {
     "$WB_ASK" --limit "${cql_limit}s" "$@"
 }
 
+# nodetool SECONDS COMMAND...: to the node at JMX port WB_PORT_JMX of the loopback address. A JVM for
+# each call, so with as little of it as will do.
+nodetool() {
+    [ "${WB_NETWORK:-host}" = host ] ||
+        die 1 "the node keeps its JMX for itself on network $WB_NETWORK; take network: host"
+    tool_limit=$1
+    shift
+    tool_args=$(mktemp)
+    java_module_options >"$tool_args"
+    tool_rc=0
+    LD_LIBRARY_PATH=$WB_PREFIX/lib timeout "$tool_limit" "$WB_PREFIX/java/bin/java" -Xmx128m \
+        -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto "@$tool_args" \
+        -cp "$WB_PREFIX/cassandra/lib/*" org.apache.cassandra.tools.NodeTool \
+        -h 127.0.0.1 -p "$WB_PORT_JMX" "$@" || tool_rc=$?
+    rm -f -- "$tool_args"
+    return "$tool_rc"
+}
+
+# operation COMMAND...: nodetool on this instance as the step of an operation.
+operation() {
+    need WB_PREFIX WB_PORT_JMX
+    # What it says goes to the log; the engine has the limit.
+    nodetool 86400 "$@" >&2 || die 1 "nodetool $* failed ($?)"
+    printf '{"done":%s}\n' "$(json_text "$*")"
+}
+
 # JVM options that Cassandra 5.0 needs on Java 17: it reaches into modules that are closed to
 # programs by default.
 java_module_options() {
