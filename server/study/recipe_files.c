@@ -76,9 +76,8 @@ static void check_step(struct wb_recipe *r, const char *name, mode_t mode, struc
     }
     guess = wb_did_you_mean(name, names);
     list = wb_word_list(names);
-    wb_problem(p, NULL, "unknown-step",
-               "steps/%s is no step%s; allowed: %s, and the operations of the recipe", name, guess,
-               list);
+    wb_problem(p, NULL, "unknown-step", "steps/%s is no step%s; allowed: %s%s", name, guess, list,
+               r->noperations ? ", and those of the recipe's operations" : "");
 }
 
 static void add_line(struct wb_sha256 *d, const char *path, mode_t mode, const char *hex)

@@ -182,20 +182,18 @@ static void check_op(struct ring *g, const struct wb_phase *ph, const struct wb_
                    ph->name, name, i);
     else if (join && g->in[i])
         wb_problem(p, at, "contradiction",
-                   "phase %s: instance %d is in already: %s is its first "
-                   "operation",
-                   ph->name, i, name);
+                   "phase %s: instance %d is in already: %s is its first operation", ph->name, i,
+                   name);
     else if (!join && !g->in[i])
         wb_problem(p, at, "contradiction",
-                   "phase %s: %s on instance %d, which is not in the "
-                   "cluster at that time",
+                   "phase %s: %s on instance %d, which is not in the cluster at that time",
                    ph->name, name, i);
     else if (o->op->kind == WB_OP_LEAVE && g->members == 1)
         wb_problem(p, at, "contradiction", "phase %s: %s would leave no instance", ph->name, name);
-    if (join) {
-        g->members += !g->in[i];
+    else if (join) {
+        g->members++;
         g->in[i] = true;
-    } else if (o->op->kind == WB_OP_LEAVE && g->in[i]) {
+    } else if (o->op->kind == WB_OP_LEAVE) {
         g->members--;
         g->in[i] = false;
         g->left[i] = true;

@@ -98,7 +98,7 @@ static void end(struct world *w)
     wb_clock_free(w->clock);
 }
 
-static struct wb_sampler *start(const struct world *w)
+static struct wb_sampler *start_with(const struct world *w, bool changes)
 {
     static const char *const db[] = {"weighbridge/r-db0", NULL};
     static const char *const load[] = {"weighbridge/r-load", NULL};
@@ -108,11 +108,17 @@ static struct wb_sampler *start(const struct world *w)
                                    .database = db,
                                    .load = load,
                                    .agent = 40,
+                                   .database_changes = changes,
                                    .clock = w->clock};
     struct wb_sampler *s = NULL;
 
     assert_int_equal(wb_sampler_new(&spec, &s, NULL), 0);
     return s;
+}
+
+static struct wb_sampler *start(const struct world *w)
+{
+    return start_with(w, false);
 }
 
 /* One second on a host of two CPUs: the database uses 0.8 cores, the load 0.5, a foreign process
@@ -296,6 +302,37 @@ static void test_unreadable(void **state)
     end(&w);
 }
 
+/* Groups that come, go and begin anew: no second of CPU time is lost or counted twice. */
+static void test_changes(void **state)
+{
+    struct world w;
+    struct wb_sampler *s;
+    WB_AUTO_JSON wb_json *m = NULL;
+
+    begin(&w, state, 1);
+    s = start_with(&w, true);
+    one_second(&w);
+    wb_sampler_take(s, "measure"); /* 0.8 */
+    /* Another one comes with 0.3 s of its own. */
+    wb_sampler_add_database(s, "weighbridge/r-op");
+    wb_sampler_add_database(s, "weighbridge/r-op");
+    one_second(&w);
+    put_group(&w, "weighbridge/r-op", 300 * WB_MS, 0, 0, 0, 77);
+    wb_sampler_take(s, "measure"); /* 1.1 */
+    /* It goes; what it has used stays used. */
+    drop(w.f, "cg/cpuacct/weighbridge/r-op");
+    one_second(&w);
+    wb_sampler_take(s, "measure"); /* 0.8 */
+    /* The database is made anew and counts from 0. */
+    one_second(&w);
+    put_group(&w, "weighbridge/r-db0", 200 * WB_MS, 4096, 0, 0, 20);
+    wb_sampler_take(s, "measure"); /* 0.2 */
+    m = wb_sampler_window(s, "measure");
+    check(m, "database_cores", (0.8 + 1.1 + 0.8 + 0.2) / 4, 1.1);
+    wb_sampler_free(s);
+    end(&w);
+}
+
 static void test_no_time(void **state)
 {
     struct world w;
@@ -349,6 +386,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rates_v2, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_throttled, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_changes, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_no_time, fixture_setup, fixture_teardown),
         cmocka_unit_test(test_real),
     };

@@ -132,6 +132,21 @@ static void test_redis(void **state)
     wb_recipe_free(r);
 }
 
+static void test_operations(void **state)
+{
+    struct wb_recipe *r = read_good("tests/data/recipes/ringy");
+
+    assert_int_equal(r->noperations, 4);
+    assert_int_equal(wb_recipe_find_operation(r, "grow")->kind, WB_OP_JOIN);
+    assert_int_equal(wb_recipe_find_operation(r, "grow")->limit_ns, 120 * WB_SEC);
+    assert_int_equal(wb_recipe_find_operation(r, "shrink")->kind, WB_OP_LEAVE);
+    assert_int_equal(wb_recipe_find_operation(r, "shrink")->limit_ns, 600 * WB_SEC);
+    assert_int_equal(wb_recipe_find_operation(r, "tidy")->kind, WB_OP_WORK);
+    assert_int_equal(wb_recipe_find_operation(r, "bounce")->kind, WB_OP_RESTART);
+    assert_null(wb_recipe_find_operation(r, "repair"));
+    wb_recipe_free(r);
+}
+
 static void test_broken(void **state)
 {
     static const struct {
@@ -147,7 +162,7 @@ static void test_broken(void **state)
          "recipe has no key 'memory' (did you mean 'memory_min'?); allowed: name, revision, "
          "summary, protocol, port, memory_min, versions, ports, addresses, measure, parameters, "
          "start, topologies, steps, "
-         "metrics or allowed_differences"},
+         "operations, metrics or allowed_differences"},
         {"[single]", "single", 7, "/topologies", "topologies must be a list of 1 to 200 texts"},
         {"source: distribution", "source: web", 9, "/versions/0/source",
          "source cannot be 'web'; allowed: distribution, maven or release"},
@@ -172,6 +187,16 @@ static void test_broken(void **state)
          "/ports/1", "port 'a' is there twice"},
         {"port: 6379\n", "port: 6379\naddresses: many\n", 6, "/addresses",
          "addresses cannot be 'many'; allowed: shared or own"},
+        {"port: 6379\n",
+         "port: 6379\noperations: [{name: a, kind: join, help: x}, {name: a, kind: join, help: y}]"
+         "\n",
+         6, "/operations/1", "operation 'a' is there twice"},
+        {"port: 6379\n", "port: 6379\noperations: [{name: wipe, kind: join, help: x}]\n", 6,
+         "/operations/0", "operation 'wipe' has the name of a step that every recipe may have"},
+        {"port: 6379\n", "port: 6379\noperations: [{name: a, kind: leave, help: x}]\n", 6,
+         "/operations/0", "steps/a is missing: operation 'a' is done by it"},
+        {"port: 6379\n", "port: 6379\noperations: [{name: a, kind: go, help: x}]\n", 6,
+         "/operations/0/kind", "kind cannot be 'go'; allowed: work, leave, join or restart"},
         {"{prefix}/toyd", "/usr/bin/toyd", 10, "/start/argv/0",
          "the program must be below {prefix}/, not '/usr/bin/toyd'"},
         {"{prefix}/toyd", "{prefix}/toyd{x}", 10, "/start/argv",
@@ -588,12 +613,19 @@ static void test_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_toy),          cmocka_unit_test(test_redis),
-        cmocka_unit_test(test_cassandra),    cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_lock_series),  cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_folder),       cmocka_unit_test(test_digests),
-        cmocka_unit_test(test_values),       cmocka_unit_test(test_allowed_differences),
-        cmocka_unit_test(test_broken_files), cmocka_unit_test(test_version_as_number),
+        cmocka_unit_test(test_toy),
+        cmocka_unit_test(test_redis),
+        cmocka_unit_test(test_cassandra),
+        cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_lock_series),
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_allowed_differences),
+        cmocka_unit_test(test_broken_files),
+        cmocka_unit_test(test_version_as_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
-#include "server/study/study.h"
+#include "server/study/parts.h"
 
 #define FOLDER "tests/data/studies/"
 #define RECIPES "tests/data/recipes"
@@ -182,6 +182,34 @@ static void test_defaults(void **state)
     assert_true(s->validity.steal_noisy == 1);
     assert_true(s->validity.client_cpu_limited == 95);
     assert_true(s->validity.errors_fail == 1);
+    wb_study_free(s);
+}
+
+static void test_during(void **state)
+{
+    struct wb_study *s = read_good("good-during.yaml");
+    const struct wb_setup *setup = &s->combinations[0].setup;
+    const struct wb_phase *ph = setup->phases;
+    WB_AUTO_JSON wb_json *j = wb_during_json(&ph[1]);
+    struct wb_buf text = WB_BUF_INIT(1024);
+
+    assert_int_equal(ph[0].nduring, 0);
+    assert_int_equal(ph[1].nduring, 3);
+    assert_string_equal(ph[1].during[0].op->name, "grow");
+    assert_int_equal(ph[1].during[0].at_ns, 5 * WB_SEC);
+    assert_int_equal(wb_phase_op_instance(&ph[1].during[0], 3), 2);
+    assert_int_equal(wb_phase_op_instance(&ph[1].during[1], 3), 0);
+    assert_int_equal(wb_phase_op_instance(&ph[1].during[2], 3), 1);
+    assert_int_equal(ph[2].nduring, 1);
+    assert_false(wb_setup_holds_back(setup, 0, 3));
+    assert_false(wb_setup_holds_back(setup, 1, 3));
+    assert_true(wb_setup_holds_back(setup, 2, 3));
+    wb_json_canonical(j, &text);
+    assert_string_equal(wb_buf_str(&text),
+                        "[{\"at_ns\":5000000000,\"do\":\"grow\",\"instance\":\"last\"},"
+                        "{\"at_ns\":10000000000,\"do\":\"tidy\",\"instance\":0},"
+                        "{\"at_ns\":10000000000,\"do\":\"bounce\",\"instance\":1}]");
+    wb_buf_release(&text);
     wb_study_free(s);
 }
 
@@ -423,6 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_files),
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_during),
         cmocka_unit_test(test_every_key),
         cmocka_unit_test(test_profile_and_overrides),
         cmocka_unit_test(test_resolved_reads_again),
