@@ -35,6 +35,13 @@ check_sum() {
     fi
 }
 
+# from_subject FILE: takes the build that the study's subject names (WB_ARTIFACT) as FILE.
+from_subject() {
+    [ -n "${WB_ARTIFACT:-}" ] || return 1
+    cp -- "$WB_ARTIFACT" "$WB_CACHE/$1" || die 1 "cannot copy $WB_ARTIFACT into the cache"
+    check_sum sha256 "$1" "$WB_ARTIFACT_SHA256" "$WB_ARTIFACT"
+}
+
 # from_folder FILE: takes a file from WB_ARTIFACTS_FOLDER if it is there.
 from_folder() {
     [ -n "${WB_ARTIFACTS_FOLDER:-}" ] || return 1

@@ -109,6 +109,16 @@ debian_file() {
     return 1
 }
 
+# debian_from_subject PACKAGE: the study's own build of it, where WB_ARTIFACT is one, in the place of
+# the distribution's. Lists it.
+debian_from_subject() {
+    [ -n "${WB_ARTIFACT:-}" ] || return 1
+    [ "$(dpkg-deb -f "$WB_ARTIFACT" Package 2>/dev/null)" = "$1" ] || return 1
+    rm -f -- "$WB_CACHE/$1_"*.deb
+    from_subject "$1_subject.deb"
+    artifact "$1" "$(dpkg-deb -f "$WB_CACHE/$1_subject.deb" Version)" "$1_subject.deb"
+}
+
 # All packages from WB_ARTIFACTS_FOLDER, when it has a file for each; whose signature there is none
 # to check here, and the digests that they have are recorded.
 debian_from_folder() {
@@ -120,6 +130,7 @@ debian_from_folder() {
         cp -- "$1" "$WB_CACHE/" || die 1 "cannot copy ${1##*/} into the cache"
     done
     for package in $WB_PACKAGES; do
+        if debian_from_subject "$package"; then continue; fi
         file=$(debian_file "$package") || die 1 "the file of $package is of another package"
         artifact "$package" "$(dpkg-deb -f "$WB_CACHE/$file" Version)" "$file"
     done
@@ -141,6 +152,7 @@ debian_fetch() {
     # shellcheck disable=SC2046 # package=version words
     debian_records=$(apt-cache show -- $(printf '%s' "$debian_chosen" | tr ' ' '='))
     for package in $WB_PACKAGES; do
+        if debian_from_subject "$package"; then continue; fi
         version=$(printf '%s' "$debian_chosen" | awk -v package="$package" '$1 == package {print $2}')
         want=$(debian_field "$package" "$version" SHA256)
         file=$(debian_file "$package") ||

@@ -16,12 +16,12 @@
 struct wb_cache {
     char *newer, *older; /* folders */
     size_t files;        /* in the newer one, about: others may add to it, too */
+    bool counted;        /* they were, before the first one was kept */
 };
 
 struct wb_cache *wb_cache_open(const char *dir)
 {
     struct wb_cache *c = wb_calloc(1, sizeof(*c));
-    struct wb_strv names = {0};
 
     c->newer = wb_strf("%s/newer", dir);
     c->older = wb_strf("%s/older", dir);
@@ -29,9 +29,6 @@ struct wb_cache *wb_cache_open(const char *dir)
         wb_cache_close(c);
         return NULL;
     }
-    /* A folder with too many names cannot be listed: full. */
-    c->files = wb_list_dir(c->newer, &names, NULL) < 0 ? WB_CACHE_FILES : names.n;
-    wb_strv_release(&names);
     return c;
 }
 
@@ -94,14 +91,27 @@ static wb_json *find(const struct wb_cache *c, const char *hex)
     return answer;
 }
 
+static void count_files(struct wb_cache *c)
+{
+    struct wb_strv names = {0};
+
+    if (c->counted)
+        return;
+    /* A folder with too many names cannot be listed: full. */
+    c->files = wb_list_dir(c->newer, &names, NULL) < 0 ? WB_CACHE_FILES : names.n;
+    c->counted = true;
+    wb_strv_release(&names);
+}
+
 static void keep(struct wb_cache *c, const char *hex, const wb_json *answer)
 {
     struct wb_buf text = WB_BUF_INIT(WB_CACHE_ANSWER_MAX), file;
     WB_AUTO_FREE char *path = wb_strf("%s/%s", c->newer, hex);
-    WB_AUTO_FREE char *own = wb_strf("%s.%d", path, (int)getpid());
+    WB_AUTO_FREE char *own = wb_strf("%s.%d", path, (int)gettid());
     char digest[WB_SHA256_HEX];
 
-    wb_json_canonical(answer, &text);
+    count_files(c);
+    wb_json_line(answer, &text); /* keys stay in their order */
     if (!text.failed) {
         file = (struct wb_buf)WB_BUF_INIT(WB_CACHE_ANSWER_MAX + WB_SHA256_HEX);
         wb_sha256_of(wb_buf_str(&text), text.len, digest);
@@ -121,19 +131,40 @@ static void keep(struct wb_cache *c, const char *hex, const wb_json *answer)
         c->files = 0;
 }
 
-int wb_cache_answer(struct wb_cache *c, const char *topic, wb_answer_fn fn, const wb_json *in,
-                    wb_json **out, struct wb_err *err)
+int wb_cache_compute(struct wb_cache *c, const char *topic, const wb_json *key, wb_compute_fn fn,
+                     void *arg, wb_json **out, struct wb_err *err)
 {
     char hex[WB_SHA256_HEX];
     int rc;
 
-    if (c == NULL || !name_of(topic, in, hex))
-        return fn(in, out, err);
+    if (c == NULL || !name_of(topic, key, hex))
+        return fn(arg, out, err);
     *out = find(c, hex);
     if (*out != NULL)
         return 0;
-    rc = fn(in, out, err);
+    rc = fn(arg, out, err);
     if (rc == 0)
         keep(c, hex, *out);
     return rc;
+}
+
+/* A question as a document. */
+struct document {
+    wb_answer_fn fn;
+    const wb_json *in;
+};
+
+static int compute_document(void *arg, wb_json **out, struct wb_err *err)
+{
+    const struct document *d = arg;
+
+    return d->fn(d->in, out, err);
+}
+
+int wb_cache_answer(struct wb_cache *c, const char *topic, wb_answer_fn fn, const wb_json *in,
+                    wb_json **out, struct wb_err *err)
+{
+    struct document d = {fn, in};
+
+    return wb_cache_compute(c, topic, in, compute_document, &d, out, err);
 }

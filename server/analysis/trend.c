@@ -7,9 +7,11 @@
 #include "server/analysis/cache.h"
 #include "server/analysis/campaign.h"
 #include "server/analysis/changes.h"
+#include "server/analysis/effect.h"
 #include "server/analysis/input.h"
 #include "server/analysis/interval.h"
 #include "server/analysis/remarks.h"
+#include "server/analysis/subject.h"
 #include "server/base/mem.h"
 
 #define CANDIDATES_SHOWN 5
@@ -91,12 +93,16 @@ static int find_metric(const wb_json *runs, const char *asked, const char **metr
 
 /* ---- nights ---- */
 
+static bool is_type(const wb_json *annotation, const char *type)
+{
+    return strcmp(wb_json_str_or(annotation, "type", ""), type) == 0;
+}
+
 static bool is_excluded(const wb_json *annotations, const char *id)
 {
     for (size_t i = 0; i < wb_json_len(annotations); i++) {
         const wb_json *a = wb_json_at(annotations, i);
-        if (strcmp(wb_json_str_or(a, "type", ""), "excluded") == 0 &&
-            strcmp(wb_json_str_or(a, "id", ""), id) == 0)
+        if (is_type(a, "excluded") && strcmp(wb_json_str_or(a, "id", ""), id) == 0)
             return true;
     }
     return false;
@@ -178,37 +184,101 @@ static int make_point(const wb_json *runs, const char *metric, const struct wb_t
     p = wb_json_object();
     wb_json_set_str(p, "campaign", wb_json_str_or(first, "campaign", "?"));
     wb_json_set_str(p, "at", wb_json_str_or(first, "started_at", NULL));
-    wb_json_set_str(p, "version", wb_json_str_or(wb_json_get(first, "recipe"), "version", NULL));
+    wb_json_set_str(p, "version", wb_subject_version(first));
+    wb_json_set_str(p, "commit", wb_subject_commit(first));
+    wb_json_set_str(p, "built", wb_json_str_or(wb_json_get(first, "subject"), "built", NULL));
+    wb_json_set_str(p, "digest", wb_subject_digest(first));
     add_values(p, v, n);
     wb_json_set(p, "left_out", left);
     *point = p;
     return 0;
 }
 
+/* A night while they are put in order. */
+struct night {
+    wb_json *point; /* owned */
+    size_t epoch;   /* changes of environment before it */
+    int64_t ms;     /* when its build was made */
+    size_t started; /* its place by when it was measured */
+};
+
+/* Nights between two changes of environment stand together, in the order of their builds, whenever
+ * they were measured: an older build may be measured later. */
+static int by_build(const void *a, const void *b)
+{
+    const struct night *x = a, *y = b;
+
+    if (x->epoch != y->epoch)
+        return x->epoch < y->epoch ? -1 : 1;
+    if (x->ms != y->ms)
+        return x->ms < y->ms ? -1 : 1;
+    return (x->started > y->started) - (x->started < y->started);
+}
+
+/* Changes of environment up to the run: of its host, or of the host at a campaign or run. */
+static size_t epoch_of(const wb_json *annotations, const wb_json *runs, const wb_json *run)
+{
+    const char *started = wb_json_str_or(run, "started_at", "");
+    size_t n = 0;
+
+    for (size_t i = 0; i < wb_json_len(annotations); i++) {
+        const wb_json *a = wb_json_at(annotations, i);
+        const char *id = wb_json_str_or(a, "id", ""), *from = NULL;
+        if (!is_type(a, "environment"))
+            continue;
+        if (wb_remark_is_of_host(a, run))
+            from = wb_json_str_or(a, "at", "");
+        for (size_t k = 0; k < wb_json_len(runs) && from == NULL && *id != '\0'; k++) {
+            const wb_json *r = wb_json_at(runs, k);
+            if (strcmp(wb_json_str_or(r, "campaign", ""), id) == 0 ||
+                strcmp(wb_json_str_or(r, "id", ""), id) == 0)
+                from = wb_json_str_or(r, "started_at", "");
+        }
+        n += from != NULL && strcmp(started, from) >= 0;
+    }
+    return n;
+}
+
+/* The runs of one campaign from place `at` on, which are then done. Owned. */
+static wb_json *campaign_at(const wb_json *runs, size_t at, bool *done)
+{
+    const char *campaign = wb_json_str_or(wb_json_at(runs, at), "campaign", "");
+    wb_json *night = wb_json_array();
+
+    for (size_t k = at; k < wb_json_len(runs); k++)
+        if (!done[k] &&
+            strcmp(wb_json_str_or(wb_json_at(runs, k), "campaign", ""), campaign) == 0) {
+            done[k] = true;
+            wb_json_push(night, wb_json_ref(wb_json_at(runs, k)));
+        }
+    return night;
+}
+
 static int make_points(const wb_json *runs, const char *metric, const struct wb_trend_question *q,
                        wb_json *points, struct wb_err *err)
 {
-    size_t n = wb_json_len(runs);
+    size_t n = wb_json_len(runs), made = 0;
     WB_AUTO_FREE bool *done = wb_calloc(n, sizeof(bool));
+    WB_AUTO_FREE struct night *nights = wb_calloc(n, sizeof(*nights));
+    int rc = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        const char *campaign = wb_json_str_or(wb_json_at(runs, i), "campaign", "");
+    for (size_t i = 0; i < n && rc == 0; i++) {
         WB_AUTO_JSON wb_json *night = NULL;
-        wb_json *point;
         if (done[i])
             continue;
-        night = wb_json_array();
-        for (size_t k = i; k < n; k++)
-            if (!done[k] &&
-                strcmp(wb_json_str_or(wb_json_at(runs, k), "campaign", ""), campaign) == 0) {
-                done[k] = true;
-                wb_json_push(night, wb_json_ref(wb_json_at(runs, k)));
-            }
-        if (make_point(night, metric, q, &point, err) < 0)
-            return -err->code;
-        wb_json_push(points, point);
+        night = campaign_at(runs, i, done);
+        rc = make_point(night, metric, q, &nights[made].point, err);
+        if (rc < 0)
+            break;
+        nights[made].epoch = epoch_of(q->annotations, runs, wb_json_at(runs, i));
+        nights[made].ms = wb_subject_ms(wb_json_at(runs, i));
+        nights[made].started = made;
+        made++;
     }
-    return 0;
+    qsort(nights, made, sizeof(*nights), by_build);
+    for (size_t i = 0; i < made; i++)
+        wb_json_push(points, nights[i].point);
+    return rc;
 }
 
 /* ---- the question to stats changes ---- */
@@ -314,6 +384,33 @@ static int answer_of(wb_json *doc, const wb_json *points, const wb_json *runs,
     return wb_cache_answer(q->cache, "changes", wb_stats_changes, doc, out, err);
 }
 
+/* Commits beside the ends of each change; one between two measurements of the same build is not
+ * the build's. */
+static void name_builds(wb_json *answer, const wb_json *points)
+{
+    wb_json *changes = wb_json_get(answer, "change_points"),
+            *warnings = wb_json_get(answer, "warnings");
+
+    for (size_t i = 0; i < wb_json_len(changes); i++) {
+        wb_json *c = wb_json_at(changes, i);
+        const wb_json *good =
+            wb_json_at(points, (size_t)wb_json_int_or(c, "after_index", INT64_MAX));
+        const wb_json *bad = wb_json_at(points, (size_t)wb_json_int_or(c, "index", INT64_MAX));
+        const char *from = wb_json_str_or(good, "commit", NULL);
+        const char *to = wb_json_str_or(bad, "commit", NULL);
+        if (from == NULL && to == NULL)
+            continue;
+        wb_json_set_str(c, "last_good_commit", from);
+        wb_json_set_str(c, "first_bad_commit", to);
+        if (from != NULL && to != NULL && strcmp(from, to) == 0)
+            wb_analysis_warn(warnings, "same-build",
+                             "the change at %s lies between two measurements of one build (commit "
+                             "%s): something else than the build changed",
+                             wb_json_str_or(c, "first_bad", "?"), to);
+    }
+    wb_subject_digests(points, warnings);
+}
+
 static wb_json *series_json(const wb_json *run, const char *key)
 {
     wb_json *o = wb_json_object();
@@ -357,6 +454,7 @@ int wb_trend(const wb_json *summaries, const struct wb_trend_question *q, wb_jso
     wb_json_set_str(answer, "metric", metric);
     wb_json_set_str(answer, "unit", wb_json_str_or(example, "unit", NULL));
     wb_json_set_str(answer, "better", *better ? better : NULL);
+    name_builds(answer, points);
     wb_json_set(answer, "points", WB_STEAL(points));
     *out = answer;
     return 0;

@@ -28,7 +28,10 @@ struct wb_trend_question {
  * summaries: run summaries, as wb_store_list gives. The answer is that of `stats changes` over the
  * nights (its ids are campaigns), and
  *   series {key, study, arm, recipe, host_class}, metric, unit, better,
- *   points [{campaign, at, version, value, lo, hi, n, left_out: [{run, why}]}].
+ *   points [{campaign, at, version, commit, built, digest, value, lo, hi, n, left_out: [{run,
+ *   why}]}]. Points stand in the order of their builds (subject.h), those before a change of
+ *   environment before those after it. Where the runs name commits, a change has
+ *   last_good_commit and first_bad_commit.
  * WB_NOT_FOUND: no such series, or no run of it has the metric; WB_CONFLICT: several series begin
  * so.
  */

@@ -4,6 +4,7 @@
 #ifndef WB_CLI_COMPARE_H
 #define WB_CLI_COMPARE_H
 
+#include "server/analysis/judge.h"
 #include "server/cli/records.h"
 
 struct wb_cli_compare_options {
@@ -13,8 +14,12 @@ struct wb_cli_compare_options {
 
 /* The report (wb_campaign_report) of one campaign, or of each reference against the first. *report
  * is owned. */
-int wb_cli_compare_report(struct wb_store *s, int argc, char **argv,
+int wb_cli_compare_report(const struct wb_cli *cli, int argc, char **argv,
                           const struct wb_cli_compare_options *o, wb_json **report,
                           struct wb_err *err) WB_MUST_CHECK;
+
+/* The store of the command line, and answers that were kept. Release also after a failure. */
+int wb_cli_judge(const struct wb_cli *cli, struct wb_judge *out, struct wb_err *err) WB_MUST_CHECK;
+void wb_cli_judge_release(struct wb_judge *j);
 
 #endif

@@ -105,17 +105,13 @@ static int judge(const struct wb_cli *cli, const struct options *o, int argc, ch
 {
     char *refs[2] = {NULL, NULL};
     WB_AUTO_JSON wb_json *report = NULL;
-    struct wb_store *s = NULL;
     struct wb_gate_rules rules;
     int rc = read_rules(o, &rules, err);
 
     if (rc == 0)
         rc = references(o, &argc, argv, refs, err);
     if (rc == 0)
-        rc = wb_cli_open_store(cli, &s, err);
-    if (rc == 0)
-        rc = wb_cli_compare_report(s, argc, refs, &o->compare, &report, err);
-    wb_store_close(s);
+        rc = wb_cli_compare_report(cli, argc, refs, &o->compare, &report, err);
     if (rc == 0)
         *result = wb_gate(report, &rules, gate);
     free(refs[0]);

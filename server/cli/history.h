@@ -4,7 +4,7 @@
 #ifndef WB_CLI_HISTORY_H
 #define WB_CLI_HISTORY_H
 
-#include "server/analysis/trend.h"
+#include "server/analysis/judge.h"
 #include "server/cli/records.h"
 
 struct wb_cli_history_options {
@@ -14,13 +14,11 @@ struct wb_cli_history_options {
 
 /* Fills a question; what it points to is owned by h. Release also after a failure. */
 struct wb_cli_history {
-    struct wb_trend_question q;
+    struct wb_history_question q;
     char *since;
     wb_json *annotations;
-    wb_json *summaries; /* all of the store */
 };
-int wb_cli_history_read(const struct wb_cli *cli, struct wb_store *s,
-                        const struct wb_cli_history_options *o, struct wb_cli_history *h,
+int wb_cli_history_read(const struct wb_cli_history_options *o, struct wb_cli_history *h,
                         struct wb_err *err) WB_MUST_CHECK;
 void wb_cli_history_release(struct wb_cli_history *h);
 

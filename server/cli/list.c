@@ -81,6 +81,14 @@ static void print_campaigns(const struct wb_cli *cli, const wb_json *list, struc
     wb_table_free(t);
 }
 
+/* The last of the builds that a series lists. */
+static const wb_json *newest_build(const wb_json *series)
+{
+    const wb_json *list = wb_json_get(series, "subjects");
+
+    return wb_json_at(list, wb_json_len(list) - 1);
+}
+
 static void print_series(const struct wb_cli *cli, const wb_json *list, struct wb_buf *out)
 {
     struct wb_table *t = wb_table_new();
@@ -90,6 +98,7 @@ static void print_series(const struct wb_cli *cli, const wb_json *list, struct w
     wb_table_column(t, "study", WB_LEFT);
     wb_table_column(t, "arm", WB_LEFT);
     wb_table_column(t, "recipe", WB_LEFT);
+    wb_table_column(t, "newest build", WB_LEFT);
     wb_table_column(t, "nights", WB_RIGHT);
     wb_table_column(t, "runs", WB_RIGHT);
     wb_table_column(t, "newest (UTC)", WB_RIGHT);
@@ -107,6 +116,7 @@ static void print_series(const struct wb_cli *cli, const wb_json *list, struct w
         wb_table_cell(t, "%s %s%s", wb_json_str_or(s, "recipe", "-"),
                       wb_json_str_or(s, "version", ""), other ? "*" : "");
         wb_table_tint(t, other ? WB_CAUTION : WB_PLAIN);
+        wb_table_cell(t, "%.12s", wb_json_str_or(newest_build(s), "commit", "-"));
         wb_table_cell(t, "%lld", (long long)wb_json_int_or(s, "campaigns", 0));
         wb_table_cell(t, "%lld", (long long)wb_json_int_or(s, "runs", 0));
         wb_table_cell(t, "%s", wb_buf_str(&when));
@@ -115,7 +125,8 @@ static void print_series(const struct wb_cli *cli, const wb_json *list, struct w
     wb_table_color(t, cli->color);
     wb_table_print(t, cli->width, out);
     if (changed)
-        wb_buf_adds(out, "* this version stood there with more than one digest\n");
+        wb_buf_adds(out,
+                    "* this version, or one commit of it, stood there with more than one digest\n");
     wb_table_free(t);
 }
 

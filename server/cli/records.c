@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/analysis/refs.h"
 #include "server/base/table.h"
 #include "server/base/units.h"
 #include "server/record/query.h"
@@ -29,36 +30,13 @@ static wb_json *find_by(wb_json *list, const char *key, const char *value)
     return NULL;
 }
 
-/* typed: the id as it was given, for the message. */
-static int find_campaign(struct wb_store *s, const char *prefix, const char *typed, char **out,
-                         struct wb_err *err)
-{
-    int rc = wb_store_resolve_campaign(s, prefix, out, err);
-
-    return rc == -WB_NOT_FOUND
-               ? wb_fail(err, WB_NOT_FOUND,
-                         "there is no run and no campaign '%s' in %s; 'weighbridge list' and "
-                         "'weighbridge list campaigns' show what there is",
-                         typed, wb_store_path(s))
-               : rc;
-}
-
 int wb_cli_find(struct wb_store *s, const char *text, struct wb_cli_id *out, struct wb_err *err)
 {
-    bool typed = strchr(text, '_') != NULL;
-    WB_AUTO_FREE char *as_run = typed ? wb_strdup(text) : wb_strf("run_%s", text);
-    WB_AUTO_FREE char *as_campaign = typed ? wb_strdup(text) : wb_strf("cmp_%s", text);
-    struct wb_cli_id id = {0};
-    int rc = wb_store_resolve(s, text, &id.run, err);
+    struct wb_ref_id id = {0};
+    int rc = wb_ref_id_find(s, text, &id, err);
 
-    if (rc == -WB_NOT_FOUND && !typed)
-        rc = wb_store_resolve(s, as_run, &id.run, err);
-    if (rc == -WB_NOT_FOUND && !typed)
-        rc = find_campaign(s, text, text, &id.campaign, err);
-    if (rc == -WB_NOT_FOUND)
-        rc = find_campaign(s, as_campaign, text, &id.campaign, err);
     if (rc == 0)
-        *out = id;
+        *out = (struct wb_cli_id){.run = id.run, .campaign = id.campaign};
     return rc;
 }
 

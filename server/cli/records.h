@@ -16,8 +16,7 @@ int wb_cli_open_store(const struct wb_cli *cli, struct wb_store **out,
 struct wb_cli_id {
     char *run, *campaign;
 };
-/* From an id, the beginning of one, or that without its "run_" or "cmp_". WB_NOT_FOUND,
- * WB_CONFLICT. */
+/* wb_ref_id_find (analysis/refs.h), as most commands want it. */
 int wb_cli_find(struct wb_store *s, const char *text, struct wb_cli_id *out,
                 struct wb_err *err) WB_MUST_CHECK;
 void wb_cli_id_release(struct wb_cli_id *id);

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "server/analysis/compare.h"
+#include "server/analysis/refs.h"
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/cli/commands.h"
-#include "server/cli/refs.h"
+#include "server/cli/records.h"
 
 #define PAGE_MAX (64u << 20)
 
@@ -132,13 +133,13 @@ static int read_curves(struct wb_store *store, const wb_json *report, const wb_j
 static int make(struct wb_store *s, const char *typed, struct wb_buf *out, char **campaign,
                 struct wb_err *err)
 {
-    struct wb_cli_ref ref = {0};
+    struct wb_ref ref = {0};
     struct wb_buf now = WB_BUF_INIT(64);
     WB_AUTO_JSON wb_json *report = NULL;
     WB_AUTO_FREE struct wb_report_curve *curves = NULL;
     WB_AUTO_FREE char *of = NULL;
     size_t n = 0;
-    int rc = wb_cli_ref_read(s, typed, &ref, err);
+    int rc = wb_ref_read(s, typed, &ref, err);
 
     if (rc == 0 && ref.arm)
         rc = wb_fail(err, WB_INVALID, "'%s' is one arm: name the campaign alone", typed);
@@ -164,7 +165,7 @@ static int make(struct wb_store *s, const char *typed, struct wb_buf *out, char 
         *campaign = wb_strdup(ref.campaign);
     }
     wb_buf_release(&now);
-    wb_cli_ref_release(&ref);
+    wb_ref_release(&ref);
     return rc;
 }
 

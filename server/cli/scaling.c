@@ -1,7 +1,7 @@
 /* `scaling CAMPAIGN`: throughput over the number of instances or a factor, as curves. */
 #include "server/analysis/campaign_scaling.h"
 #include "server/cli/commands.h"
-#include "server/cli/refs.h"
+#include "server/cli/compare.h"
 
 #define OUT_MAX (16u << 20)
 
@@ -15,28 +15,23 @@ static int scaling(const struct wb_cli *cli, const void *opts, int argc, char **
     const struct wb_scaling_question q = {.metric = o->metric, .over = o->over};
     struct wb_buf out = WB_BUF_INIT(OUT_MAX);
     struct wb_err err = WB_ERR_INIT;
-    struct wb_store *s = NULL;
-    struct wb_cli_ref ref = {0};
+    struct wb_judge j = {0};
     wb_json *report = NULL;
-    int rc = wb_cli_open_store(cli, &s, &err);
+    int rc = wb_cli_judge(cli, &j, &err);
 
     if (rc == 0)
-        rc = wb_cli_ref_read(s, argv[0], &ref, &err);
-    if (rc == 0 && ref.arm != NULL)
-        rc = wb_fail(&err, WB_INVALID, "'%s' is one arm: a curve needs the arms of a campaign",
-                     argv[0]);
-    if (rc == 0)
-        rc = wb_campaign_scaling(ref.plan, ref.runs, &q, &report, &err);
-    if (rc == 0 && cli->json) {
+        rc = wb_judge_scaling(&j, argv[0], &q, &report, &err);
+    wb_cli_judge_release(&j);
+    if (rc < 0)
+        return wb_cli_fail(cli, &err);
+    if (cli->json) {
         wb_cli_answer(cli, report, NULL);
-    } else if (rc == 0) {
-        wb_campaign_scaling_print(report, cli->width, &out);
-        wb_json_free(report);
-        wb_cli_print(&out);
+        return WB_EXIT_OK;
     }
-    wb_cli_ref_release(&ref);
-    wb_store_close(s);
-    return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
+    wb_campaign_scaling_print(report, cli->width, &out);
+    wb_json_free(report);
+    wb_cli_print(&out);
+    return WB_EXIT_OK;
 }
 
 static const struct wb_opt scaling_opts[] = {

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/analysis/trend.h"
 #include "server/cli/commands.h"
+#include "server/cli/compare.h"
 #include "server/cli/history.h"
-#include "server/cli/refs.h"
 
 #define OUT_MAX (16u << 20)
 #define PREVIOUS_MAX (64u << 20)
@@ -17,73 +18,23 @@ struct options {
     const char *previous;
 };
 
-/* The series of CAMPAIGN/ARM. Caller frees *key. */
-static int series_of_ref(struct wb_store *s, const char *typed, char **key, struct wb_err *err)
-{
-    struct wb_cli_ref ref = {0};
-    int rc = wb_cli_ref_read(s, typed, &ref, err);
-
-    for (size_t i = 0; rc == 0 && *key == NULL && i < wb_json_len(ref.runs); i++) {
-        const wb_json *run = wb_json_at(ref.runs, i);
-        const char *found = wb_json_str_or(run, "series_key", "");
-        if (ref.arm != NULL && strcmp(wb_json_str_or(run, "arm", ""), ref.arm) == 0 && *found)
-            *key = wb_strdup(found);
-    }
-    if (rc == 0 && *key == NULL)
-        rc = wb_fail(err, WB_NOT_FOUND, "no run of %s belongs to a series", typed);
-    wb_cli_ref_release(&ref);
-    return rc;
-}
-
-static int series_of_run(struct wb_store *s, const char *typed, char **key, struct wb_err *err)
-{
-    WB_AUTO_JSON wb_json *summary = NULL;
-    WB_AUTO_FREE char *run = NULL;
-    int rc = wb_store_resolve(s, typed, &run, err);
-
-    if (rc == 0)
-        rc = wb_store_read(s, run, "summary", &summary, err);
-    if (rc == 0)
-        *key = wb_strdup(wb_json_str_or(summary, "series_key", ""));
-    return rc;
-}
-
-/* What was typed as the key of a series, or the beginning of one. Caller frees *key. */
-static int find_key(struct wb_store *s, const char *typed, char **key, struct wb_err *err)
-{
-    if (strncmp(typed, "series:", 7) == 0) {
-        *key = wb_strdup(typed + 7);
-        return 0;
-    }
-    if (strchr(typed, '/') != NULL)
-        return series_of_ref(s, typed, key, err);
-    if (strncmp(typed, "run_", 4) == 0)
-        return series_of_run(s, typed, key, err);
-    *key = wb_strdup(typed);
-    return 0;
-}
-
 static int answer(const struct wb_cli *cli, const struct options *o, const char *typed,
                   wb_json **out, struct wb_err *err)
 {
-    struct wb_cli_history h = {.summaries = NULL};
+    struct wb_cli_history h = {.since = NULL};
     WB_AUTO_JSON wb_json *previous = NULL;
-    WB_AUTO_FREE char *key = NULL;
-    struct wb_store *s = NULL;
-    int rc = wb_cli_open_store(cli, &s, err);
+    struct wb_judge j = {0};
+    int rc = wb_cli_judge(cli, &j, err);
 
-    if (rc == 0)
-        rc = find_key(s, typed, &key, err);
     if (rc == 0 && o->previous != NULL)
         rc = wb_json_read_file(o->previous, PREVIOUS_MAX, &previous, err);
     if (rc == 0)
-        rc = wb_cli_history_read(cli, s, &o->history, &h, err);
-    h.q.series = key;
+        rc = wb_cli_history_read(&o->history, &h, err);
     h.q.previous = previous;
     if (rc == 0)
-        rc = wb_trend(h.summaries, &h.q, out, err);
+        rc = wb_judge_trend(&j, typed, &h.q, out, err);
     wb_cli_history_release(&h);
-    wb_store_close(s);
+    wb_cli_judge_release(&j);
     return rc;
 }
 
@@ -125,9 +76,11 @@ const struct wb_command wb_cmd_trend = {
     .name = "trend",
     .args = "SERIES",
     .summary = "the history of one figure, and where it changed",
-    .help = "SERIES is a key ('list series' shows them) or its beginning, CAMPAIGN/ARM, or a run.\n"
-            "A night is a campaign: the median of its runs that count. Ends with 0 whatever\n"
-            "changed.\n",
+    .help =
+        "SERIES is a key ('list series' shows them) or its beginning, CAMPAIGN/ARM, or a run.\n"
+        "A night is a campaign: the median of its runs that count. Nights stand in the order in\n"
+        "which their builds were made (subject.built of the study), else were measured. Ends\n"
+        "with 0 whatever changed.\n",
     .opts = trend_opts,
     .opts_size = sizeof(struct options),
     .min_args = 1,

@@ -7,8 +7,8 @@
 #include "server/analysis/campaign_value.h"
 #include "server/base/units.h"
 #include "server/cli/commands.h"
+#include "server/cli/compare.h"
 #include "server/cli/config.h"
-#include "server/cli/refs.h"
 
 #define OUT_MAX (16u << 20)
 #define HOSTS_MAX 10000
@@ -33,93 +33,48 @@ static int read_slo(const struct options *o, double *ms, struct wb_err *err)
     return 0;
 }
 
-/* All campaigns against the first: hosts are what is compared, the rest must match. */
-static int guard(const struct wb_cli_ref *refs, size_t n, bool force, wb_json *warnings,
-                 wb_json *forced, struct wb_err *err)
+static int answer(const struct wb_cli *cli, const struct options *o, int argc, char **argv,
+                  wb_json **report, struct wb_err *err)
 {
-    static const char *const compared[] = {"host.class", "host.cpu_model", NULL};
-    int rc = 0;
-
-    for (size_t i = 1; i < n && rc == 0; i++)
-        if (strcmp(refs[0].campaign, refs[i].campaign) != 0)
-            rc = wb_cli_ref_guard(&refs[0], &refs[i], force, compared, warnings, forced, err);
-    return rc;
-}
-
-static int report_of(const struct wb_cli_ref *refs, size_t n, const struct options *o,
-                     wb_json **out, struct wb_err *err)
-{
-    WB_AUTO_JSON wb_json *notes = wb_json_array(), *forced = wb_json_array();
-    struct wb_value_source *sources = wb_calloc(n, sizeof(*sources));
-    struct wb_value_question q = {.metric = o->metric, .hosts = o->hosts};
+    const char *path = o->book ? o->book : wb_config_get(cli->config, WB_SET_PRICE_BOOK);
+    struct wb_judge_value q = {.metric = o->metric, .hosts = o->hosts, .force = o->force};
     struct wb_book book = {0};
-    int rc = read_slo(o, &q.slo_p99_ms, err);
+    struct wb_judge j = {0};
+    int rc;
 
+    if (path == NULL)
+        return wb_fail(err, WB_INVALID,
+                       "name a price book with --book FILE: book, date, currency, source, and "
+                       "hosts, a list of {class, per_hour}");
+    rc = wb_cli_judge(cli, &j, err);
     if (rc == 0)
-        rc = wb_book_read(o->book, &book, err);
+        rc = read_slo(o, &q.slo_p99_ms, err);
     if (rc == 0)
-        rc = guard(refs, n, o->force, notes, forced, err);
-    for (size_t i = 0; i < n; i++) {
-        const char *slash = strchr(refs[i].typed, '/');
-        WB_AUTO_FREE char *prefix = wb_strndup(
-            refs[i].typed, slash ? (size_t)(slash - refs[i].typed) : strlen(refs[i].typed));
-        sources[i] = (struct wb_value_source){.plan = refs[i].plan,
-                                              .summaries = refs[i].runs,
-                                              .prefix = n > 1 ? WB_STEAL(prefix) : NULL,
-                                              .arm = refs[i].arm};
-    }
+        rc = wb_book_read(path, &book, err);
     q.book = &book;
     if (rc == 0)
-        rc = wb_campaign_value(sources, n, &q, out, err);
-    for (size_t i = 0; i < wb_json_len(notes) && rc == 0; i++)
-        wb_json_push(wb_json_get(*out, "warnings"), wb_json_ref(wb_json_at(notes, i)));
-    if (rc == 0 && wb_json_len(forced) > 0)
-        wb_json_set(*out, "forced", WB_STEAL(forced));
-    for (size_t i = 0; i < n; i++) {
-        char *prefix = (char *)(uintptr_t)sources[i].prefix;
-        free(prefix);
-    }
-    free(sources);
+        rc = wb_judge_value(&j, argv, (size_t)argc, &q, report, err);
+    wb_cli_judge_release(&j);
     wb_book_release(&book);
     return rc;
 }
 
 static int value(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
-    struct options given = *(const struct options *)opts;
-    const struct options *o = &given;
-    struct wb_cli_ref *refs = wb_calloc((size_t)argc, sizeof(*refs));
     struct wb_buf out = WB_BUF_INIT(OUT_MAX);
     struct wb_err err = WB_ERR_INIT;
-    struct wb_store *s = NULL;
     wb_json *report = NULL;
-    int rc = 0;
 
-    if (o->book == NULL)
-        given.book = wb_config_get(cli->config, WB_SET_PRICE_BOOK);
-    if (o->book == NULL)
-        rc = wb_fail(
-            &err, WB_INVALID,
-            "name a price book with --book FILE: book, date, currency, source, and hosts, a "
-            "list of {class, per_hour}");
-    if (rc == 0)
-        rc = wb_cli_open_store(cli, &s, &err);
-    for (int i = 0; i < argc && rc == 0; i++)
-        rc = wb_cli_ref_read(s, argv[i], &refs[i], &err);
-    if (rc == 0)
-        rc = report_of(refs, (size_t)argc, o, &report, &err);
-    if (rc == 0 && cli->json) {
+    if (answer(cli, opts, argc, argv, &report, &err) < 0)
+        return wb_cli_fail(cli, &err);
+    if (cli->json) {
         wb_cli_answer(cli, report, NULL);
-    } else if (rc == 0) {
-        wb_campaign_value_print(report, cli->width, &out);
-        wb_json_free(report);
-        wb_cli_print(&out);
+        return WB_EXIT_OK;
     }
-    for (int i = 0; i < argc; i++)
-        wb_cli_ref_release(&refs[i]);
-    free(refs);
-    wb_store_close(s);
-    return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
+    wb_campaign_value_print(report, cli->width, &out);
+    wb_json_free(report);
+    wb_cli_print(&out);
+    return WB_EXIT_OK;
 }
 
 static const struct wb_opt value_opts[] = {

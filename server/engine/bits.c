@@ -69,6 +69,10 @@ static void add_step_env(const struct job *j, const char *cache, const char *pre
         wb_strv_addf(env, "WB_URL=%s", j->v->url);
     if (j->v->sha512)
         wb_strv_addf(env, "WB_SHA512=%s", j->v->sha512);
+    if (j->v->artifact)
+        wb_strv_addf(env, "WB_ARTIFACT=%s", j->v->artifact);
+    if (j->v->artifact_sha256)
+        wb_strv_addf(env, "WB_ARTIFACT_SHA256=%s", j->v->artifact_sha256);
     wb_strv_addf(env, "WB_CACHE=%s", cache);
     if (prefix)
         wb_strv_addf(env, "WB_PREFIX=%s", prefix);
@@ -135,7 +139,7 @@ static int fetch(const struct job *j, struct wb_bits_info *out, struct wb_err *e
             (void)wb_wrap(err, "recipe %s: what step fetch left", j->r->name);
     }
     if (rc == 0)
-        rc = wb_artifacts_pin(j->v, out->artifact_digest, err);
+        rc = wb_artifacts_pin(j->v, out, err);
     if (rc == 0)
         rc = move_in(fresh, j->cache, err);
     if (rc < 0)
@@ -151,7 +155,7 @@ static int have_artifacts(const struct job *j, struct wb_bits_info *out, struct 
     int fetched, rc = wb_artifacts_check(j->cache, out, &why);
 
     if (rc == 0)
-        rc = wb_artifacts_pin(j->v, out->artifact_digest, &why);
+        rc = wb_artifacts_pin(j->v, out, &why);
     if (rc == 0)
         return 0;
     if (rc != -WB_NOT_FOUND && rc != -WB_CORRUPT) {
@@ -312,7 +316,9 @@ static int set_paths(struct job *j, const char *state_dir, struct wb_err *err)
         return wb_fail(err, WB_INVALID,
                        "recipe '%s' version '%s': names may have letters, digits, '.', '_' and '-'",
                        j->r->name, j->v->version);
-    j->cache = wb_strf("%s/cache/artifacts/%s/%s", state_dir, j->r->name, j->v->version);
+    j->cache = wb_strf("%s/cache/artifacts/%s/%s%s%.12s", state_dir, j->r->name, j->v->version,
+                       j->v->artifact_sha256 ? "@" : "",
+                       j->v->artifact_sha256 ? j->v->artifact_sha256 : "");
     j->prefixes = wb_strf("%s/prefix", state_dir);
     return 0;
 }
@@ -377,7 +383,7 @@ int wb_bits_verify(const struct wb_recipe *r, const struct wb_recipe_version *v,
     if (rc == 0)
         rc = wb_artifacts_check(j.cache, &b, err);
     if (rc == 0)
-        rc = wb_artifacts_pin(v, b.artifact_digest, err);
+        rc = wb_artifacts_pin(v, &b, err);
     if (rc == 0 || rc == -WB_CORRUPT)
         *out = b;
     else

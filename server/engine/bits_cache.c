@@ -116,8 +116,28 @@ static int check_extra(const char *dir, const wb_json *list, struct wb_err *err)
     return rc;
 }
 
-int wb_artifacts_pin(const struct wb_recipe_version *v, const char *digest, struct wb_err *err)
+/* With an artifact of its own a set is another than the recipe's pin is of. */
+static int check_subject(const struct wb_recipe_version *v, const wb_json *artifacts,
+                         struct wb_err *err)
 {
+    for (size_t i = 0; i < wb_json_len(artifacts); i++)
+        if (!strcmp(wb_json_str_or(wb_json_at(artifacts, i), "sha256", ""), v->artifact_sha256))
+            return 0;
+    return wb_fail(err, WB_CORRUPT,
+                   "none of the %zu artifacts of version %s has the sha256 %.16s... of the study's "
+                   "subject: %s",
+                   wb_json_len(artifacts), v->version, v->artifact_sha256,
+                   v->artifact ? "the recipe cannot install that file, or it was changed meanwhile"
+                               : "name its file as subject.artifact");
+}
+
+int wb_artifacts_pin(const struct wb_recipe_version *v, const struct wb_bits_info *have,
+                     struct wb_err *err)
+{
+    const char *digest = have->artifact_digest;
+
+    if (v->artifact_sha256)
+        return check_subject(v, have->artifacts, err);
     if (!v->digest || !strcmp(v->digest, digest))
         return 0;
     return wb_fail(err, WB_CORRUPT,

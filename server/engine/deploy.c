@@ -508,6 +508,7 @@ static int ask(struct wb_run *r, struct wb_instance *in, wb_json *all)
 /* Version and settings as running instances say: of `only`, or of all that run. */
 static int probe(struct wb_run *r, const struct wb_instance *only)
 {
+    const struct wb_subject *subject = &r->e->study->subject;
     WB_AUTO_JSON wb_json *all = wb_json_array();
     struct wb_err err = WB_ERR_INIT;
 
@@ -517,7 +518,8 @@ static int probe(struct wb_run *r, const struct wb_instance *only)
         if (in->started && (!only || only == in) && ask(r, in, all) < 0)
             return -WB_IO;
     }
-    if (wb_probe_check(r->e->study->version->version, all, &err) < 0)
+    if (wb_probe_check(subject->version ? subject->version : r->e->study->version->version, all,
+                       &err) < 0)
         return blame(r, WB_OUTCOME_INCONSISTENT, &err);
     for (int i = 0; i < r->ninstances; i++) {
         const struct wb_instance *in = &r->instances[i];

@@ -136,6 +136,7 @@ wb_json *wb_run_identity(const struct wb_plan *plan, const struct wb_arm *arm)
     wb_json_set_str(recipe, "version", s->version->version);
     wb_json_set_str(recipe, "digest", s->recipe->digest);
     wb_json_set(j, "recipe", recipe);
+    wb_json_set(j, "subject", wb_subject_json(s));
     wb_json_set_str(j, "series_key", arm->series_key);
     return j;
 }
@@ -152,12 +153,9 @@ static void set_host(const struct wb_engine *e, wb_json *summary)
 /* What changes along a history: the same version with other bits is another subject. */
 static void set_subject(const struct wb_run *r, wb_json *summary)
 {
-    wb_json *subject = wb_json_object();
     const char *digest = r->e->bits.digest;
 
-    wb_json_set_str(subject, "version", r->e->study->version->version);
-    wb_json_set_str(subject, "digest", digest && *digest ? digest : NULL);
-    wb_json_set(summary, "subject", subject);
+    wb_json_set_str(wb_json_get(summary, "subject"), "digest", digest && *digest ? digest : NULL);
 }
 
 static int read_recipe_files(const struct wb_recipe *recipe, struct wb_record *rec,

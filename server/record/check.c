@@ -178,6 +178,10 @@ static const struct rule summary_rules[] = {
     {"raw", NULL, WB_JSON_OBJECT, false},        {"files", NULL, WB_JSON_OBJECT, false},
 };
 
+/* Inside of `subject`; all may be missing, and digest null. */
+static const char *const subject_texts[] = {"version",  "commit", "built",
+                                            "artifact", "digest", NULL};
+
 static bool is_word(const char *const *words, const char *s)
 {
     while (*words && strcmp(*words, s) != 0)
@@ -188,6 +192,22 @@ static bool is_word(const char *const *words, const char *s)
 bool wb_record_is_outcome(const char *word)
 {
     return is_word(outcomes, word);
+}
+
+static void check_subject(struct check *c, const wb_json *subject)
+{
+    const char *built = wb_json_str_or(subject, "built", NULL);
+    struct wb_err err = WB_ERR_INIT;
+    int64_t ms;
+
+    for (const char *const *k = subject_texts; *k; k++) {
+        const wb_json *v = wb_json_get(subject, *k);
+
+        if (wb_json_type(v) != WB_JSON_NULL && !wb_json_string(v))
+            add(c, "summary.json", "schema", "subject.%s is no text", *k);
+    }
+    if (built && wb_parse_time(built, &ms, &err) < 0)
+        add(c, "summary.json", "schema", "subject.built: %s", err.root);
 }
 
 static void check_summary(struct check *c, const wb_json *summary)
@@ -211,12 +231,29 @@ static void check_summary(struct check *c, const wb_json *summary)
         else if (r->words && !is_word(r->words, wb_json_string(v)))
             add(c, "summary.json", "schema", "%s is '%s'", r->key, wb_json_string(v));
     }
+    check_subject(c, wb_json_get(summary, "subject"));
     if (strcmp(id, c->run) != 0)
         add(c, "summary.json", "schema", "it is the summary of '%s'", id);
     if (*started && (wb_parse_time(started, &ms, &err) < 0 || !wb_day_text(ms, day)))
         add(c, "summary.json", "schema", "started_at: %s", err.root);
     else if (*started && strcmp(day, c->date) != 0)
         add(c, "summary.json", "schema", "it started on %s but stands under %s", day, c->date);
+}
+
+static wb_json *subject_schema(void)
+{
+    wb_json *rows = wb_json_object();
+
+    for (const char *const *k = subject_texts; *k; k++) {
+        wb_json *types = wb_json_array(), *row = wb_json_object();
+
+        wb_json_push(types, wb_json_str("string"));
+        if (strcmp(*k, "digest") == 0)
+            wb_json_push(types, wb_json_str("null"));
+        wb_json_set(row, "type", types);
+        wb_json_set(rows, *k, row);
+    }
+    return rows;
 }
 
 wb_json *wb_summary_schema(void)
@@ -236,6 +273,8 @@ wb_json *wb_summary_schema(void)
         wb_json *row = r->words ? wb_schema_words(r->words) : wb_json_object();
 
         wb_json_set_str(row, "type", types[r->type]);
+        if (strcmp(r->key, "subject") == 0)
+            wb_json_set(row, "properties", subject_schema());
         wb_json_set(rows, r->key, row);
         if (!r->optional)
             wb_json_push(required, wb_json_str(r->key));

@@ -15,7 +15,7 @@
 #include "server/record/query.h"
 
 #define APPLICATION_ID 0x57424958 /* "WBIX" */
-#define INDEX_VERSION 2           /* of the tables; another one is made anew */
+#define INDEX_VERSION 3           /* of the tables; another one is made anew */
 #define BUSY_MS 10000             /* for another who reads or writes */
 #define FOLD_WAIT_NS (120 * WB_SEC)
 
@@ -53,14 +53,15 @@ static const char tables[] =
     " tree BLOB NOT NULL, summary BLOB, added BLOB, damaged TEXT, started INTEGER NOT NULL,"
     " ended INTEGER NOT NULL, campaign TEXT, study TEXT, arm TEXT, round INTEGER, outcome TEXT,"
     " validity TEXT, series TEXT, recipe TEXT, version TEXT, digest TEXT, host_class TEXT,"
+    " commit_id TEXT, built INTEGER,"
     " throughput REAL NOT NULL, p99 REAL NOT NULL, UNIQUE (run, ref));"
     "CREATE TABLE campaigns (id TEXT PRIMARY KEY, study TEXT, rounds INTEGER, runs INTEGER,"
     " ok INTEGER, started INTEGER, first INTEGER, ended INTEGER) WITHOUT ROWID;"
     "CREATE TABLE series (id TEXT PRIMARY KEY, study TEXT, arm TEXT, recipe TEXT, version TEXT,"
     " host_class TEXT, runs INTEGER, campaigns INTEGER, started INTEGER, first INTEGER)"
     " WITHOUT ROWID;"
-    "CREATE TABLE subjects (series TEXT, version TEXT, digest TEXT, runs INTEGER, first INTEGER,"
-    " last INTEGER);"
+    "CREATE TABLE subjects (series TEXT, version TEXT, commit_id TEXT, built INTEGER, digest TEXT,"
+    " runs INTEGER, first INTEGER, last INTEGER);"
     "CREATE TABLE annotations (id TEXT NOT NULL, ref INTEGER NOT NULL, about TEXT, made TEXT,"
     " document TEXT NOT NULL, UNIQUE (id, ref));";
 

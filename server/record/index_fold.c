@@ -159,7 +159,7 @@ static int touch_stored(struct fold *f, const char *run, struct wb_err *err)
 
 static void bind_summary(struct wb_stmt *st, const wb_json *m, int64_t day_ms)
 {
-    const wb_json *recipe = wb_json_get(m, "recipe");
+    const wb_json *recipe = wb_json_get(m, "recipe"), *subject = wb_json_get(m, "subject");
     int64_t started = time_of(m, "started_at", day_ms);
     const char *series = wb_json_str_or(m, "series_key", NULL);
 
@@ -174,10 +174,15 @@ static void bind_summary(struct wb_stmt *st, const wb_json *m, int64_t day_ms)
     wb_stmt_set_text(st, 16, series && *series ? series : NULL);
     wb_stmt_set_text(st, 17, wb_json_str_or(recipe, "name", NULL));
     wb_stmt_set_text(st, 18, wb_json_str_or(recipe, "version", NULL));
-    wb_stmt_set_text(st, 19, wb_json_str_or(wb_json_get(m, "subject"), "digest", NULL));
+    wb_stmt_set_text(st, 19, wb_json_str_or(subject, "digest", NULL));
     wb_stmt_set_text(st, 20, wb_json_str_or(wb_json_get(m, "host"), "class", NULL));
     wb_stmt_set_real(st, 21, figure(m, "throughput"));
     wb_stmt_set_real(st, 22, figure(m, "p99"));
+    wb_stmt_set_text(st, 23, wb_json_str_or(subject, "commit", NULL));
+    if (wb_json_get(subject, "built"))
+        wb_stmt_set_int(st, 24, time_of(subject, "built", started));
+    else
+        wb_stmt_set_text(st, 24, NULL);
 }
 
 static int fold_run(struct fold *f, const char *day, const struct wb_git_entry *e,
@@ -495,9 +500,10 @@ static const char counts[] =
     "UPDATE series SET first = (SELECT min(started) FROM runs WHERE series = series.id)"
     " WHERE id IN (SELECT id FROM temp.touched_series);"
     "DELETE FROM subjects WHERE series IN (SELECT id FROM temp.touched_series);"
-    "INSERT INTO subjects (series, version, digest, runs, first, last)"
-    " SELECT series, version, digest, count(*), min(started), max(started) FROM runs"
-    " WHERE series IN (SELECT id FROM temp.touched_series) GROUP BY series, version, digest;"
+    "INSERT INTO subjects (series, version, commit_id, built, digest, runs, first, last)"
+    " SELECT series, version, commit_id, min(built), digest, count(*), min(started), max(started)"
+    " FROM runs WHERE series IN (SELECT id FROM temp.touched_series)"
+    " GROUP BY series, version, commit_id, digest;"
     "DELETE FROM temp.touched_campaigns; DELETE FROM temp.touched_series;";
 
 static int prepare_all(struct fold *f, struct wb_err *err)
@@ -513,9 +519,9 @@ static int prepare_all(struct fold *f, struct wb_err *err)
         {&f->put_run,
          "INSERT OR REPLACE INTO runs (run, ref, day, tree, summary, added, damaged,"
          " started, ended, campaign, study, arm, round, outcome, validity, series,"
-         " recipe, version, digest, host_class, throughput, p99)"
+         " recipe, version, digest, host_class, throughput, p99, commit_id, built)"
          " VALUES (?1,?2,?3,?4,?5,coalesce(?6,(SELECT added FROM runs WHERE run = ?1 AND"
-         " ref = ?2)),?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)"},
+         " ref = ?2)),?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24)"},
         {&f->del_run, "DELETE FROM runs WHERE run = ? AND ref = ?"},
         {&f->touch_campaign, "INSERT OR IGNORE INTO temp.touched_campaigns VALUES (?)"},
         {&f->touch_series, "INSERT OR IGNORE INTO temp.touched_series VALUES (?)"},

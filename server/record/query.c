@@ -451,8 +451,8 @@ static int add_subjects(struct wb_db *db, const char *series, wb_json *o, struct
 
     wb_json_set(o, "subjects", list);
     rc = wb_db_prepare(db,
-                       "SELECT version, digest, runs, first, last FROM subjects"
-                       " WHERE series = ? ORDER BY first LIMIT ?",
+                       "SELECT version, digest, runs, first, last, commit_id, built FROM subjects"
+                       " WHERE series = ? ORDER BY coalesce(built, first) LIMIT ?",
                        &st, err);
     if (rc == 0) {
         wb_stmt_set_text(st, 1, series);
@@ -460,15 +460,22 @@ static int add_subjects(struct wb_db *db, const char *series, wb_json *o, struct
     }
     while (rc == 0 && (rc = wb_index_next(st, err)) == 1) {
         const char *version = wb_stmt_text(st, 0), *digest = wb_stmt_text(st, 1);
+        const char *commit = wb_stmt_text(st, 5);
         wb_json *subject = wb_json_object();
 
         for (size_t i = 0; digest && i < wb_json_len(list); i++) {
             const wb_json *b = wb_json_at(list, i);
 
             changed |= wb_json_string(wb_json_get(b, "digest")) &&
-                       !strcmp(wb_json_str_or(b, "version", ""), version ? version : "");
+                       !strcmp(wb_json_str_or(b, "version", ""), version ? version : "") &&
+                       !strcmp(wb_json_str_or(b, "commit", ""), commit ? commit : "");
         }
         wb_json_set_str(subject, "version", version);
+        wb_json_set_str(subject, "commit", commit);
+        if (wb_stmt_is_null(st, 6))
+            wb_json_set(subject, "built", wb_json_null());
+        else
+            set_time(subject, "built", wb_stmt_int(st, 6));
         wb_json_set_str(subject, "digest", digest);
         wb_json_set_int(subject, "runs", wb_stmt_int(st, 2));
         set_time(subject, "first_at", wb_stmt_int(st, 3));
@@ -671,6 +678,23 @@ int wb_store_resolve(struct wb_store *s, const char *prefix, char **run, struct 
     return resolve(s, prefix, "run",
                    "SELECT DISTINCT run FROM runs WHERE run >= ? AND run < ? ORDER BY run LIMIT ?",
                    run, err);
+}
+
+int wb_store_resolve_series(struct wb_store *s, const char *prefix, char **key, struct wb_err *err)
+{
+    struct wb_err own = WB_ERR_INIT;
+    int rc =
+        resolve(s, prefix, "series",
+                "SELECT id FROM series WHERE id >= ? AND id < ? ORDER BY id LIMIT ?", key, &own);
+
+    if (rc == -WB_NOT_FOUND)
+        return wb_fail(err, WB_NOT_FOUND,
+                       "there is no series '%s' in %s; 'weighbridge list series' shows what there "
+                       "is",
+                       prefix, wb_store_path(s));
+    if (rc < 0 && err)
+        *err = own;
+    return rc;
 }
 
 int wb_store_resolve_campaign(struct wb_store *s, const char *prefix, char **campaign,

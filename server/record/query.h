@@ -47,15 +47,20 @@ int wb_store_campaigns(struct wb_store *s, const struct wb_query *q, wb_json **i
                        struct wb_err *err) WB_MUST_CHECK;
 /* The same for series, histories of one arm whatever study asked for it: {id (the key), study,
  * arm, recipe, version, host_class (of the newest run), runs, campaigns, first_at, last_at,
- * subjects [{version, digest, runs, first_at, last_at}, oldest first], digest_changed}. digest is
- * of the installed bits, null in records that do not hold it. digest_changed: one version stands
- * there with two digests. */
+ * subjects [{version, commit, built, digest, runs, first_at, last_at}, oldest first: by when they
+ * were built where that is known, else when they first ran], digest_changed}. commit and built are
+ * null where the study named none. digest is of the installed bits, null in records that do not
+ * hold it. digest_changed: one version and commit stands there with two digests. */
 int wb_store_series(struct wb_store *s, const struct wb_query *q, wb_json **items, char **next,
                     struct wb_err *err) WB_MUST_CHECK;
 /* A campaign from a unique prefix of its id; WB_NOT_FOUND, or WB_CONFLICT naming the candidates.
  * Caller frees. */
 int wb_store_resolve_campaign(struct wb_store *s, const char *prefix, char **campaign,
                               struct wb_err *err) WB_MUST_CHECK;
+
+/* The same for the key of a series. */
+int wb_store_resolve_series(struct wb_store *s, const char *prefix, char **key,
+                            struct wb_err *err) WB_MUST_CHECK;
 
 /* Throws the index away and makes it anew. *runs (may be NULL): how many it has. */
 int wb_store_reindex(struct wb_store *s, size_t *runs, struct wb_err *err) WB_MUST_CHECK;

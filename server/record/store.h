@@ -11,7 +11,8 @@
  * (clean|incomplete), series_key, host {name, class}, controller, windows_short (bool: too short to
  * judge steadiness), metrics {"<phase>.throughput": {value, unit, better}, "<phase>.p50_ms",
  * ".p99_ms", ".p99_9_ms", ...}, limits [{metric, by, text}] (what a figure was limited by), subject
- * {version, digest (of the installed bits, or null)}, imported {source, id} (results of other
+ * {version, digest (of the installed bits, or null), and where the study names them commit, built
+ * (RFC 3339), artifact (SHA-256 of its file)}, imported {source, id} (results of other
  * programs, see import.h), raw
  * {name: {sha256, bytes}}, files {path: {sha256, bytes}} (every other file of the record),
  * headline {throughput, p99} (names of the two metrics that stand for the run in a list, or null).

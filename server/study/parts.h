@@ -29,6 +29,17 @@ void wb_study_override(struct wb_node *tree, const struct wb_study_options *o,
 /* Problems from index `from` on whose line names an override get its text as file. */
 void wb_override_name(struct wb_problems *p, size_t from, const struct wb_strv *origins);
 
+/* subject.c -------------------------------------------------------------------------------- */
+
+/* Reads the subject into s->subject; s->version may be NULL. paths: files of this machine may be
+ * named. */
+void wb_study_subject(struct wb_study *s, const struct wb_node *subject, bool paths,
+                      struct wb_problems *p);
+void wb_subject_release(struct wb_subject *s);
+/* In the resolved study the file is named by its digest, and the time is in UTC. */
+void wb_subject_resolve(const struct wb_study *study, wb_json *resolved);
+wb_json *wb_subject_schema(void);
+
 /* study.c ---------------------------------------------------------------------------------- */
 
 /* True for a key at the top of a study. */

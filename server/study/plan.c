@@ -414,6 +414,8 @@ wb_json *wb_plan_json(const struct wb_plan *plan)
     wb_json_set_str(o, "campaign", plan->campaign);
     wb_json_set_str(o, "study", s->name);
     wb_json_set(o, "recipe", recipe_json(s));
+    if (wb_subject_given(&s->subject))
+        wb_json_set(o, "subject", wb_subject_json(s));
     wb_json_set_int(o, "rounds", plan->rounds);
     if (plan->nlooks > 0)
         wb_json_set(o, "looks", looks_json(plan));

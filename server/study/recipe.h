@@ -51,6 +51,9 @@ struct wb_recipe_version {
                      group:artifact:version[:classifier]" for each jar; else NULL */
     char *url;    /* release: where the archive is; else NULL */
     char *sha512; /* release: 128 hex digits; else NULL */
+    /* Of a study's subject, borrowed; NULL in a recipe's own list: the file that takes the place of
+     * an artifact (or NULL), and the SHA-256 that one of the artifacts must have. */
+    const char *artifact, *artifact_sha256;
 };
 
 /* A port beside the client's, planned by the engine. Instances that share an address have one each.

@@ -15,7 +15,7 @@ struct raw {
     char *name, *placement;
     int64_t copies, seed;
     double threshold;
-    const struct wb_node *recipe, *hosts, *factors, *exclude, *setup, *rounds, *contrasts,
+    const struct wb_node *recipe, *subject, *hosts, *factors, *exclude, *setup, *rounds, *contrasts,
         *validity, *profiles;
 };
 
@@ -24,8 +24,8 @@ struct raw {
 static const struct wb_field fields[] = {
     {"study", WB_F_NAME, true, AT(name), 0, 0, NULL, "its name, such as redis-forms"},
     {"recipe", WB_F_NODE, true, AT(recipe), 0, 0, NULL, "{name, version}"},
-    {"subject", WB_F_REFUSED, false, 0, 0, 0, NULL,
-     "what is measured is the recipe's version; leave subject out"},
+    {"subject", WB_F_NODE, false, AT(subject), 0, 0, NULL,
+     "the build that is measured: {commit, built, version, artifact}"},
     {"hosts", WB_F_NODE, false, AT(hosts), 0, 0, NULL, "{pool, database, load}"},
     {"factors", WB_F_NODE, false, AT(factors), 0, 0, NULL, "what is varied"},
     {"exclude", WB_F_NODE, false, AT(exclude), 0, 0, NULL, "combinations that are not measured"},
@@ -260,6 +260,7 @@ static void read_tree(struct wb_study *s, const struct wb_node *tree,
     s->seed = (uint64_t)raw.seed;
     s->threshold_percent = raw.threshold;
     read_recipe(s, raw.recipe, o, p);
+    wb_study_subject(s, raw.subject, p->file != NULL, p);
     read_hosts(s, raw.hosts, p);
     read_placement(s, wb_node_get(tree, "placement"), raw.placement, p);
     read_rounds(s, raw.rounds, p);
@@ -293,6 +294,7 @@ struct wb_study *wb_study_check(struct wb_node *tree, const char *file,
         wb_study_override(tree, o, &origins, p);
         read_tree(s, tree, o, p);
         s->resolved = resolved_json(tree);
+        wb_subject_resolve(s, s->resolved);
     }
     wb_override_name(p, from, &origins);
     wb_problems_sort(p, from);
@@ -356,6 +358,7 @@ void wb_study_free(struct wb_study *s)
     free(s->source_file);
     free(s->text);
     free(s->pool);
+    wb_subject_release(&s->subject);
     wb_recipe_free(s->recipe);
     wb_json_free(s->resolved);
     free(s);
@@ -393,6 +396,7 @@ wb_json *wb_study_schema(void)
     wb_schema_set(map, "recipe", wb_schema_map(recipe_fields, WB_LEN(recipe_fields)));
     wb_schema_set(hosts, "pool", wb_schema_words(pools));
     wb_schema_set(map, "hosts", hosts);
+    wb_schema_set(map, "subject", wb_subject_schema());
     wb_schema_set(map, "placement", wb_schema_words(placements));
     wb_schema_set(map, "factors", wb_factors_schema());
     wb_schema_set(map, "exclude", wb_exclude_schema());

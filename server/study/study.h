@@ -112,12 +112,25 @@ wb_json *wb_validity_json(const struct wb_validity_limits *v);
 int wb_validity_limits_read(const wb_json *j, struct wb_validity_limits *out,
                             struct wb_err *err) WB_MUST_CHECK;
 
+/* The build that is measured: what changes along a history and is judged. No part of series keys.
+ */
+struct wb_subject {
+    char *commit;          /* one word; NULL: not named, as everything here */
+    char *built;           /* RFC 3339, UTC */
+    char *version;         /* that the build reports; NULL: the recipe's */
+    char *artifact;        /* absolute path of its file; NULL when only the digest is known */
+    char *artifact_sha256; /* of that file: one of the artifacts must have it */
+};
+
 struct wb_study {
     char *name;
     char *source_file; /* NULL when from REST */
     char *text;        /* the text as given (after profile and -f overrides: see resolved) */
     struct wb_recipe *recipe;
     const struct wb_recipe_version *version;
+    struct wb_recipe_version own_version; /* `version` when the subject has an artifact: the
+                                             recipe's, with it; members are borrowed */
+    struct wb_subject subject;
     char *pool;
     int64_t database_hosts, load_hosts;
     struct wb_factor *factors;
@@ -155,6 +168,11 @@ void wb_study_free(struct wb_study *s);
 /* JSON Schema (2020-12) of a study, made from the tables that check it; owned by the caller. It has
  * no "$schema" and no title. */
 wb_json *wb_study_schema(void);
+
+/* Whether a subject was named at all. */
+bool wb_subject_given(const struct wb_subject *s);
+/* {version, commit?, built?, artifact? (SHA-256)}, as plans and records have it; owned. */
+wb_json *wb_subject_json(const struct wb_study *study);
 
 /* What all arms have in common of their setups: names and kinds of phases. */
 const struct wb_setup *wb_study_setup(const struct wb_study *s);

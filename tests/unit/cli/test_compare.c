@@ -16,7 +16,7 @@ static const char *const plan_text =
 
 /* Run n of a campaign: arms take turns; docker has `cost` of native's throughput. */
 static void add_run(struct wb_store *s, const char *campaign, int n, double cost,
-                    const char *host_class)
+                    const char *host_class, const char *subject)
 {
     struct wb_record r = make_record(n);
     struct wb_err err = WB_ERR_INIT;
@@ -40,7 +40,12 @@ static void add_run(struct wb_store *s, const char *campaign, int n, double cost
     wb_json_free(r.plan);
     r.plan = must_json(plan);
     wb_json_set_str(r.summary, "campaign", campaign);
-    wb_json_set_str(r.summary, "series_key", docker ? "dddd000011112222" : "aaaa000011112222");
+    wb_json_set_str(r.summary, "series_key",
+                    subject  ? docker ? "eeee000011112222" : "ffff000011112222"
+                    : docker ? "dddd000011112222"
+                             : "aaaa000011112222");
+    if (subject)
+        wb_json_set(r.summary, "subject", must_json(subject));
     wb_json_set_int(r.summary, "round", round + 1);
     wb_json_set_str(wb_json_get(r.summary, "host"), "class", host_class);
     wb_json_set_real(load, "achieved_per_s", rate);
@@ -51,6 +56,30 @@ static void add_run(struct wb_store *s, const char *campaign, int n, double cost
     wb_record_release(&r);
 }
 
+/* Campaigns of one series with a subject each; the last one is of the oldest build, and has the
+ * version and the bits of another commit's. */
+static void add_builds(const char *dir)
+{
+    static const struct {
+        const char *campaign, *subject;
+    } builds[] = {
+        {"cmp_02A", "{\"version\":\"7\",\"commit\":\"abc1\",\"digest\":\"d1\","
+                    "\"built\":\"2026-11-02T00:00:00.000Z\"}"},
+        {"cmp_02B", "{\"version\":\"7\",\"commit\":\"abd2\",\"digest\":\"d2\","
+                    "\"built\":\"2026-11-03T00:00:00.000Z\"}"},
+        {"cmp_02C", "{\"version\":\"7\",\"commit\":\"beee01\",\"digest\":\"d3\","
+                    "\"built\":\"2026-11-01T00:00:00.000Z\"}"},
+        {"cmp_02D", "{\"version\":\"7\",\"commit\":\"beee01\",\"digest\":\"d4\","
+                    "\"built\":\"2026-11-01T00:00:00.000Z\"}"},
+    };
+    struct wb_store *s = open_store(dir, false);
+
+    for (size_t b = 0; b < WB_LEN(builds); b++)
+        for (int n = 0; n < 16; n++)
+            add_run(s, builds[b].campaign, 100 + (int)b * 16 + n, 0.9, "c", builds[b].subject);
+    wb_store_close(s);
+}
+
 static int setup(void **state)
 {
     struct wb_store *s;
@@ -59,11 +88,11 @@ static int setup(void **state)
         return -1;
     s = open_store(*state, true);
     for (int n = 0; n < 16; n++)
-        add_run(s, "cmp_01AA", n, 0.9, "c");
+        add_run(s, "cmp_01AA", n, 0.9, "c", NULL);
     for (int n = 16; n < 32; n++)
-        add_run(s, "cmp_01AB", n, 0.7, "c");
+        add_run(s, "cmp_01AB", n, 0.7, "c", NULL);
     for (int n = 32; n < 48; n++)
-        add_run(s, "cmp_01Z", n, 0.9, "another class");
+        add_run(s, "cmp_01Z", n, 0.9, "another class", NULL);
     wb_store_close(s);
     return 0;
 }
@@ -320,7 +349,7 @@ static void names_campaigns_by_their_series(void **state)
         {"gate|--ref|series:dddd@last|--head|01Z|--force|--json", 0, "\"result\": \"pass\"", ""},
         {"compare|series:dddd@last|01AA/d|--force", 0, "forms: cmp_01Z, 8 rounds", ""},
         {"compare|series:dddd@cmp_01AA|01AB/d", 0, "Worse: max.throughput of 01AB/docker x1", ""},
-        {"gate|series:dddd@01AA|01AB/d", 21, "", "behind '@' goes last, a commit, a version or a"},
+        {"gate|series:dddd@01AA|01AB/d", 21, "", "behind '@' goes last, a commit ("},
         {"gate|series:dddd@cmp_01AA|01AB/d", 10, "Worse", ""},
         {"compare|series:9999@last|01AA/d", 21, "", "there is no series '9999'"},
         {"compare|series:dddd|01AA/d", 2, "", "is named as series:KEY@last"},
@@ -361,6 +390,52 @@ static char *first_run(const char *dir, const char *campaign)
 }
 
 /* Last, because it changes what the store says. */
+/* A trend's points are in the order of the builds; those of one build in that of measuring. */
+static void builds_stand_in_their_order(const char *dir)
+{
+    static const char *const order[] = {"cmp_02C", "cmp_02D", "cmp_02A", "cmp_02B"};
+    struct typed t = type(dir, "trend|eeee|--json");
+    WB_AUTO_JSON wb_json *doc = must_json(t.out);
+    const wb_json *points = wb_json_get(doc, "points");
+
+    assert_int_equal(wb_json_len(points), 4);
+    for (size_t i = 0; i < WB_LEN(order); i++)
+        assert_string_equal(wb_json_str_or(wb_json_at(points, i), "campaign", ""), order[i]);
+    free(t.out);
+    free(t.err);
+}
+
+/* Builds with names: beee01 is measured last and was made first. */
+static void names_builds_by_their_commits(void **state)
+{
+    static const struct {
+        const char *line;
+        int rc;
+        const char *out, *err;
+    } cases[] = {
+        {"compare|series:eeee@abc1|series:eeee@abd2", 0, "series:eeee@abd2/docker x1 against", ""},
+        {"compare|series:eeee@abc|series:eeee@abd|--json", 0, "\"build.commit differs: 'abc1", ""},
+        {"compare|series:eeee@ab|series:eeee@abd2", 22, "", "more than one: abd2, abc1"},
+        {"compare|series:eeee@zzz|series:eeee@abd2", 21, "", "a commit (beee01, abd2, abc1), a"},
+        {"compare|series:eeee@last|series:eeee@abc1", 0, "forms: cmp_02B", ""},
+        {"gate|series:eeee@abc1|series:eeee@last|--json", 0, "series:eeee@last/docker x1", ""},
+        {"gate|--ref|series:eeee@beee|--head|series:eeee@last", 0, "", ""},
+        {"show|series:eeee@abd2", 0, "cmp_02B", ""},
+        {"trend|series:eeee@abd2", 2, "", "is one build: the history is that of the whole series"},
+        {"trend|series:eeee|--json", 0, "\"digest-changed\"", ""},
+        {"list|series", 0, "abd2", ""},
+        {"list|series|--json", 0, "\"commit\": \"beee01\"", ""},
+        {"explain|series:eeee@abc1|series:eeee@abd2", 0, "", ""},
+        {"value|series:eeee@abc1|--book|no-such", 21, "", "no-such"},
+        {"scaling|series:eeee@abc1", 2, "", "is one arm"},
+    };
+
+    add_builds(*state);
+    for (size_t i = 0; i < WB_LEN(cases); i++)
+        check(*state, cases[i].line, cases[i].rc, cases[i].out, cases[i].err);
+    builds_stand_in_their_order(*state);
+}
+
 static void obeys_annotations(void **state)
 {
     WB_AUTO_FREE char *run = first_run(*state, "cmp_01AB");
@@ -389,6 +464,7 @@ int main(void)
         cmocka_unit_test(explains),
         cmocka_unit_test(names_campaigns_by_their_series),
         cmocka_unit_test(obeys_annotations),
+        cmocka_unit_test(names_builds_by_their_commits),
     };
 
     return cmocka_run_group_tests(tests, setup, fixture_teardown);

@@ -1,0 +1,140 @@
+/* Histories and findings over records. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/analysis/judge.h"
+#include "server/analysis/refs.h"
+#include "server/analysis/trend.h"
+#include "server/record/annotate.h"
+#include "server/record/query.h"
+
+/* ---- which series ---- */
+
+/* The series of CAMPAIGN/ARM. Caller frees *key. */
+static int series_of_arm(struct wb_store *s, const char *typed, char **key, struct wb_err *err)
+{
+    struct wb_ref ref = {0};
+    int rc = wb_ref_read(s, typed, &ref, err);
+
+    for (size_t i = 0; rc == 0 && *key == NULL && i < wb_json_len(ref.runs); i++) {
+        const wb_json *run = wb_json_at(ref.runs, i);
+        const char *found = wb_json_str_or(run, "series_key", "");
+        if (ref.arm != NULL && strcmp(wb_json_str_or(run, "arm", ""), ref.arm) == 0 && *found)
+            *key = wb_strdup(found);
+    }
+    if (rc == 0 && *key == NULL)
+        rc = wb_fail(err, WB_NOT_FOUND, "no run of %s belongs to a series", typed);
+    wb_ref_release(&ref);
+    return rc;
+}
+
+static int series_of_run(struct wb_store *s, const char *typed, char **key, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *summary = NULL;
+    WB_AUTO_FREE char *run = NULL;
+    int rc = wb_store_resolve(s, typed, &run, err);
+
+    if (rc == 0)
+        rc = wb_store_read(s, run, "summary", &summary, err);
+    if (rc == 0 && *wb_json_str_or(summary, "series_key", "") == '\0')
+        rc = wb_fail(err, WB_NOT_FOUND, "%s belongs to no series", run);
+    if (rc == 0)
+        *key = wb_strdup(wb_json_str_or(summary, "series_key", ""));
+    return rc;
+}
+
+int wb_judge_series(const struct wb_judge *j, const char *typed, char **key, struct wb_err *err)
+{
+    const char *prefix = wb_ref_is_series(typed) ? typed + strlen(WB_REF_SERIES) : typed;
+
+    *key = NULL;
+    if (wb_ref_is_series(typed) && strchr(typed, '@') != NULL)
+        return wb_fail(err, WB_INVALID,
+                       "'%.200s' is one build: the history is that of the whole series, %.*s",
+                       typed, (int)strcspn(typed, "@"), typed);
+    if (!wb_ref_is_series(typed) && strchr(typed, '/') != NULL)
+        return series_of_arm(j->store, typed, key, err);
+    if (strncmp(typed, "run_", 4) == 0)
+        return series_of_run(j->store, typed, key, err);
+    return wb_store_resolve_series(j->store, prefix, key, err);
+}
+
+/* ---- answers ---- */
+
+/* What both need: annotations in force behind those of the question, and run summaries. */
+struct material {
+    wb_json *annotations, *summaries;
+};
+
+static int read_material(const struct wb_judge *j, const struct wb_history_question *q,
+                         const char *series, struct material *m, struct wb_err *err)
+{
+    const struct wb_list_filter f = {.series = series};
+    WB_AUTO_JSON wb_json *recorded = NULL;
+    int rc = wb_store_annotations(j->store, NULL, true, &recorded, err);
+
+    m->annotations = wb_json_array();
+    for (size_t i = 0; i < wb_json_len(q->annotations); i++)
+        wb_json_push(m->annotations, wb_json_ref(wb_json_at(q->annotations, i)));
+    for (size_t i = 0; i < wb_json_len(recorded); i++)
+        wb_json_push(m->annotations, wb_json_ref(wb_json_at(recorded, i)));
+    return rc == 0 ? wb_store_list(j->store, &f, &m->summaries, err) : rc;
+}
+
+static void material_release(struct material *m)
+{
+    wb_json_free(m->annotations);
+    wb_json_free(m->summaries);
+}
+
+static struct wb_trend_question trend_question(const struct wb_judge *j,
+                                               const struct wb_history_question *q,
+                                               const struct material *m)
+{
+    return (struct wb_trend_question){.metric = q->metric,
+                                      .since = q->since,
+                                      .annotations = m->annotations,
+                                      .previous = q->previous,
+                                      .accept_noisy = q->accept_noisy,
+                                      .min_percent = q->min_percent,
+                                      .cache = j->cache};
+}
+
+int wb_judge_trend(const struct wb_judge *j, const char *typed, const struct wb_history_question *q,
+                   wb_json **out, struct wb_err *err)
+{
+    WB_AUTO_FREE char *key = NULL;
+    struct wb_trend_question t;
+    struct material m = {0};
+    int rc = wb_judge_series(j, typed, &key, err);
+
+    if (rc == 0)
+        rc = read_material(j, q, key, &m, err);
+    if (rc == 0) {
+        t = trend_question(j, q, &m);
+        t.series = key;
+        rc = wb_trend(m.summaries, &t, out, err);
+    }
+    material_release(&m);
+    return rc;
+}
+
+int wb_judge_findings(const struct wb_judge *j, const char *series,
+                      const struct wb_history_question *q, wb_json **out, struct wb_err *err)
+{
+    WB_AUTO_FREE char *key = NULL;
+    struct wb_trend_question t;
+    struct material m = {0};
+    int rc = series != NULL ? wb_judge_series(j, series, &key, err) : 0;
+
+    if (rc == 0)
+        rc = read_material(j, q, key, &m, err);
+    if (rc == 0) {
+        t = trend_question(j, q, &m);
+        t.series = key;
+        rc = wb_findings(m.summaries, &t, out, err);
+    }
+    material_release(&m);
+    return rc;
+}
