@@ -30,7 +30,7 @@ LIBS := -ljansson -lsqlite3 -lmicrohttpd -lyaml -lcurl -lgit2 -lssl -lcrypto -lz
 BASE_SRC := $(wildcard server/base/*.c)
 WB_SRC := $(wildcard server/study/*.c server/engine/*.c server/collect/*.c server/record/*.c \
 	server/analysis/*.c server/queue/*.c server/http/*.c server/cli/*.c provisioners/hosts/*.c provisioners/reach/*.c provisioners/forms/*.c runners/tools/*.c) \
-	runners/load/laws.c
+	runners/load/laws.c runners/load/search.c runners/load/txn_text.c runners/load/protocols/names.c
 LOAD_SRC := $(filter-out runners/load/main.c,$(wildcard runners/load/*.c runners/load/protocols/*.c)) runners/ask/cql.c
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 SUPPORT_SRC := $(wildcard tests/support/*.c)

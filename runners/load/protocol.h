@@ -88,6 +88,12 @@ const struct wb_protocol *wb_protocol_find(const char *scheme, size_t n);
 /* All protocols, NULL-ended. */
 const struct wb_protocol *const *wb_protocols(void);
 
+/* Names of the operations of a protocol, NULL-ended, in its own order; NULL for an unknown scheme.
+ */
+const char *const *wb_protocol_ops(const char *scheme);
+extern const char *const wb_ops_resp[], *const wb_ops_memcached[], *const wb_ops_cql[],
+                                                                       *const wb_ops_null[];
+
 /* Which of its operations has this name, -1 when none has; get and set are the ones that read and
  * write a row in all protocols. */
 int wb_protocol_op(const struct wb_protocol *p, const char *name);

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/base/err.h"
+#include "server/base/node.h"
 
 struct wb_load_plan;
 struct wb_protocol;
@@ -43,6 +43,9 @@ struct wb_txn_kind {
 /* Fills at most WB_TXN_KINDS_MAX kinds and their number. WB_INVALID says what is wrong. */
 int wb_txn_parse(const char *text, struct wb_txn_kind *kind, int *n,
                  struct wb_err *err) WB_MUST_CHECK;
+
+/* Appends the text of a map such as {login: [get, 10..100*get@derived]}. */
+int wb_txn_join(const struct wb_node *map, struct wb_buf *out, struct wb_err *err) WB_MUST_CHECK;
 
 /* What all workers share: steps with operations of the protocol. */
 struct wb_txn_plan {

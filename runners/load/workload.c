@@ -97,11 +97,34 @@ static int join(const struct wb_node *list, const char *between, struct wb_buf *
     return wb_buf_check(out, list->key, err);
 }
 
-static int apply_rate(struct wb_load_job *job, const struct wb_node *rate, struct wb_err *err)
+/* "search", "search from 50k/s": with the study's slo. */
+static int apply_search(struct wb_load_job *job, const struct wb_node *rate,
+                        const struct wb_node *slo, struct wb_err *err)
+{
+    const struct wb_node *limit = NULL;
+    WB_AUTO_FREE char *text = NULL;
+    int rc;
+
+    for (size_t i = 0; slo && slo->kind == WB_NODE_MAP && i < slo->n; i++)
+        if (strcmp(slo->items[i]->key, "search") != 0)
+            limit = slo->items[i];
+    if (!limit || !is_scalar(limit))
+        return bad(rate, err, "search needs slo: {p99: 5ms} in the same file");
+    text = wb_strf("%s<%s", limit->key, limit->text);
+    rc = set(job, limit, "--search", text, err);
+    if (rc == 0 && strncmp(rate->text, "search from ", 12) == 0)
+        rc = set(job, rate, "--rate", rate->text + 12, err);
+    return rc;
+}
+
+static int apply_rate(struct wb_load_job *job, const struct wb_node *rate,
+                      const struct wb_node *slo, struct wb_err *err)
 {
     struct wb_buf list = WB_BUF_INIT(TEXT_MAX_BYTES);
     int rc;
 
+    if (is_scalar(rate) && strncmp(rate->text, "search", 6) == 0)
+        return apply_search(job, rate, slo, err);
     if (is_scalar(rate)) {
         if (strstr(rate->text, "of calibrated"))
             return bad(rate, err, "of calibrated is known to a campaign only: give a rate");
@@ -141,28 +164,25 @@ static int apply_transactions(struct wb_load_job *job, const struct wb_node *map
                               struct wb_err *err)
 {
     struct wb_buf text = WB_BUF_INIT(TEXT_MAX_BYTES);
-    int rc = 0;
+    int rc = wb_txn_join(map, &text, err);
 
-    if (map->kind != WB_NODE_MAP || map->n == 0)
-        return bad(map, err, "must be a map such as {login: [get, 10..100*get@derived]}");
-    for (size_t i = 0; i < map->n && rc == 0; i++) {
-        wb_buf_addf(&text, "%s%s=", i ? "; " : "", map->items[i]->key);
-        rc = join(map->items[i], ",", &text, err);
-    }
-    if (rc == 0)
+    if (rc < 0)
+        rc = wb_wrap(err, "line %d", map->line);
+    else
         rc = set(job, map, "--transactions", wb_buf_str(&text), err);
     wb_buf_release(&text);
     return rc;
 }
 
-static int apply_key(struct wb_load_job *job, const struct wb_node *n, struct wb_err *err)
+static int apply_key(struct wb_load_job *job, const struct wb_node *n, const struct wb_node *slo,
+                     struct wb_err *err)
 {
     WB_AUTO_FREE char *mix = NULL;
 
     if (strcmp(n->key, "name") == 0)
         return 0;
     if (strcmp(n->key, "rate") == 0)
-        return apply_rate(job, n, err);
+        return apply_rate(job, n, slo, err);
     if (strcmp(n->key, "mix") == 0)
         return apply_mix(job, n, err);
     if (strcmp(n->key, "transactions") == 0)
@@ -239,7 +259,7 @@ int wb_workload_apply(struct wb_load_job *job, const struct wb_node *root, const
     if (rc == 0)
         rc = find_phase(phases, phase, &p, err);
     for (size_t i = 0; rc == 0 && i < p->n; i++)
-        rc = apply_key(job, p->items[i], err);
+        rc = apply_key(job, p->items[i], wb_node_get(root, "slo"), err);
     return rc;
 }
 

@@ -41,12 +41,17 @@ struct wb_tool_task {
     const char *phase; /* name */
     bool load_only;    /* writes the data set, measures nothing */
     int64_t rows, key_bytes, value_bytes;
+    const char *value_size;    /* law of the sizes, value_bytes is their mean; NULL: all the same */
+    const char *value_content; /* NULL: the program's default */
     int64_t seed;
     int64_t connections, threads;
-    int64_t depth;        /* requests in flight per connection; 0 in open loop: the program's own */
-    double get_percent;   /* set is the rest */
-    const char *keys;     /* how keys are chosen: "uniform" */
-    double rate_per_s;    /* 0: closed loop, as fast as it goes */
+    int64_t depth;      /* requests in flight per connection; 0 in open loop: the program's own */
+    double get_percent; /* set is the rest */
+    const char *transactions, *txn_mix; /* composite ones instead; NULL: none; all as often */
+    const char *keys;                   /* how keys are chosen: "uniform" */
+    double rate_per_s;                  /* 0: closed loop, as fast as it goes */
+    const char *search;   /* "p99<5ms": open loop at the highest rate that holds it, looked for from
+                             rate_per_s on (0: the program's own); else NULL */
     const char *arrivals; /* open loop */
     int64_t warm_up_ns, for_ns;
     int64_t operations; /* measured operations in all instead of for_ns; 0: by time */
@@ -61,6 +66,11 @@ struct wb_tool_start {
     int64_t silence_ns;  /* 0: it may be silent */
     int64_t log_max;     /* head kept of each stream; 0: the job's own */
 };
+/* Whether operations are sent when they are due, not when answers came. */
+static inline bool wb_tool_task_open(const struct wb_tool_task *t)
+{
+    return t->rate_per_s > 0 || t->search;
+}
 void wb_tool_start_release(struct wb_tool_start *s);
 
 /* What it tells while it runs. */

@@ -12,6 +12,9 @@
 #define SLACK_NS (30 * WB_SEC)
 #define LOAD_ONLY_LIMIT_NS (1800 * WB_SEC)
 #define BY_COUNT_LIMIT_NS (1800 * WB_SEC)
+/* Rates that a search tries, and what each takes beside its window: connecting, draining. */
+#define SEARCH_POINTS_MOST 45
+#define SEARCH_POINT_NS (7 * WB_SEC)
 #define RESULT_MAX (16u << 20)
 #define DOCUMENT_MAX 65536
 /* The measured window may differ from the asked one by this share. */
@@ -43,20 +46,34 @@ static void set_target(const struct wb_tool_task *t, wb_json *j)
         wb_json_set_str(j, "routing", t->routing);
 }
 
-static void set_measured(const struct wb_tool_task *t, wb_json *j)
+static void set_mix(const struct wb_tool_task *t, wb_json *j)
 {
     wb_json *mix = wb_json_object();
 
-    set_file(t, j, "hdr", ".hdr");
-    wb_json_set_str(j, "key_choice", t->keys);
     if (t->get_percent > 0)
         wb_json_set_real(mix, "get", t->get_percent);
     if (t->get_percent < 100)
         wb_json_set_real(mix, "set", 100 - t->get_percent);
     wb_json_set(j, "mix", mix);
-    wb_json_set_str(j, "model", t->rate_per_s > 0 ? "open" : "closed");
-    if (t->rate_per_s > 0) {
+}
+
+static void set_measured(const struct wb_tool_task *t, wb_json *j)
+{
+    set_file(t, j, "hdr", ".hdr");
+    wb_json_set_str(j, "key_choice", t->keys);
+    if (t->transactions) {
+        wb_json_set_str(j, "transactions", t->transactions);
+        if (t->txn_mix)
+            wb_json_set_str(j, "mix", t->txn_mix);
+    } else {
+        set_mix(t, j);
+    }
+    wb_json_set_str(j, "model", wb_tool_task_open(t) ? "open" : "closed");
+    if (t->search)
+        wb_json_set_str(j, "search", t->search);
+    if (t->rate_per_s > 0)
         wb_json_set_real(j, "rate_per_s", t->rate_per_s);
+    if (wb_tool_task_open(t)) {
         wb_json_set_str(j, "arrivals", t->arrivals);
         wb_json_set_str(j, "catch_up", "immediate");
     }
@@ -80,7 +97,12 @@ static wb_json *document(const struct wb_tool_task *t)
     wb_json_set_int(j, "seed", t->seed);
     wb_json_set_int(j, "keys", t->rows);
     wb_json_set_int(j, "key_bytes", t->key_bytes);
-    wb_json_set_int(j, "value_bytes", t->value_bytes);
+    if (t->value_size)
+        wb_json_set_str(j, "value_size", t->value_size);
+    else
+        wb_json_set_int(j, "value_bytes", t->value_bytes);
+    if (t->value_content)
+        wb_json_set_str(j, "value_content", t->value_content);
     wb_json_set_real(j, "timeout_ms", (double)t->timeout_ns / 1e6);
     set_file(t, j, "output", ".result.json");
     set_file(t, j, "ndjson", ".ndjson");
@@ -90,6 +112,18 @@ static wb_json *document(const struct wb_tool_task *t)
     else
         set_measured(t, j);
     return j;
+}
+
+static int64_t limit_of(const struct wb_tool_task *t)
+{
+    int64_t window = t->warm_up_ns + t->for_ns + t->timeout_ns;
+
+    if (t->load_only)
+        return LOAD_ONLY_LIMIT_NS;
+    if (t->operations > 0)
+        return BY_COUNT_LIMIT_NS;
+    return t->search ? SEARCH_POINTS_MOST * (window + SEARCH_POINT_NS) + SLACK_NS
+                     : window + SLACK_NS;
 }
 
 static int begin(const struct wb_tool_task *t, struct wb_tool_start *out, struct wb_err *err)
@@ -109,9 +143,7 @@ static int begin(const struct wb_tool_task *t, struct wb_tool_start *out, struct
     wb_strv_add(&out->argv, t->program);
     wb_strv_add(&out->argv, "--job");
     wb_strv_add(&out->argv, path);
-    out->limit_ns = t->load_only        ? LOAD_ONLY_LIMIT_NS
-                    : t->operations > 0 ? BY_COUNT_LIMIT_NS
-                                        : t->warm_up_ns + t->for_ns + t->timeout_ns + SLACK_NS;
+    out->limit_ns = limit_of(t);
     return 0;
 }
 

@@ -180,7 +180,10 @@ static void add_arms(const wb_json *report, int width, struct wb_buf *out)
     wb_table_free(t);
     if (throughput != NULL || p99 != NULL) {
         WB_AUTO_FREE char *text =
-            wb_strf("Medians over the runs. Throughput is of phase '%s', latency of phase '%s'.",
+            wb_strf("Medians over the runs. Throughput is %s phase '%s', latency of phase '%s'.",
+                    throughput && wb_ends_with(throughput, ".sustained")
+                        ? "the highest rate that held the limit, found in"
+                        : "of",
                     throughput ? load : "-", p99 ? latency : "-");
         wb_text_wrapped(out, "", 0, text, width);
     }

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runners/tools/units.h"
 #include "server/collect/evidence.h"
 #include "server/study/study.h"
 
@@ -36,7 +37,7 @@ static void judge_lag(struct wb_judge *j, const wb_json *load,
                       const struct wb_validity_limits *limits)
 {
     double lag = wb_json_number(wb_json_path(load, "client.lag_p99_ms"), NAN);
-    double p50 = wb_json_number(wb_json_path(load, "operations.all.response.p50_ms"), NAN);
+    double p50 = wb_json_number(wb_json_get(wb_load_times(load, "response"), "p50_ms"), NAN);
     double cpu = wb_busiest_thread(load, "cpu_percent");
     double limit = fmax(LAG_FLOOR_MS, LAG_SHARE * (isnan(p50) ? 0 : p50));
     struct wb_check c = {
@@ -73,7 +74,7 @@ static bool leaves_time_out(const wb_json *load, const struct wb_validity_limits
  * longest one is not known. */
 static double before_window(const wb_json *load)
 {
-    double longest = wb_json_number(wb_json_path(load, "operations.all.service.max_ms"), NAN);
+    double longest = wb_json_number(wb_json_get(wb_load_times(load, "service"), "max_ms"), NAN);
     double window = wb_json_number(wb_json_path(load, "window.seconds"), NAN);
 
     return longest >= 0 && window > 0 ? longest / 1000 / window : 0;
@@ -84,8 +85,8 @@ static void judge_little(struct wb_judge *j, const wb_json *window,
 {
     const wb_json *load = wb_json_get(window, "load");
     double in_flight = wb_json_real_or(window, "in_flight", NAN);
-    double rate = wb_json_real_or(load, "achieved_per_s", NAN);
-    double mean = wb_json_number(wb_json_path(load, "operations.all.service.mean_ms"), NAN);
+    double rate = wb_json_number(wb_load_rate(load), NAN);
+    double mean = wb_json_number(wb_json_get(wb_load_times(load, "service"), "mean_ms"), NAN);
     struct wb_check c = {.name = "little-ratio",
                          .unit = "ratio",
                          .value = rate * mean / 1000 / in_flight,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runners/tools/units.h"
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/digest.h"
@@ -388,7 +389,7 @@ static int calibrate(struct wb_engine *e, struct wb_engine_result *res, struct w
         return wb_fail(err, WB_CANCELLED, "cancelled");
     init_run(e, &r, &e->plan->arms[e->plan->calibration_arm]);
     rc = uncounted(&r, res, err);
-    achieved = wb_json_real_or(r.load_result, "achieved_per_s", 0);
+    achieved = wb_json_number(wb_load_rate(r.load_result), 0);
     if (rc == 0 && (r.outcome != WB_OUTCOME_OK || achieved <= 0))
         rc = wb_fail(err, WB_IO, "the calibration pass ended %s: %s", wb_outcome_name(r.outcome),
                      first_reason(&r, "no throughput"));

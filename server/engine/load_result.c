@@ -1,6 +1,7 @@
 /* From the result of a load program to the run's result, and whether it is of what was asked. */
 #include <string.h>
 
+#include "runners/tools/units.h"
 #include "server/base/clock.h"
 #include "server/engine/ring.h"
 #include "server/engine/worker.h"
@@ -66,9 +67,13 @@ static int judge(struct wb_worker *w, const wb_json *res)
     if (!strcmp(verdict, "failed"))
         return wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
                             "phase %s: the load worker's verdict is 'failed'", name);
-    if (w->task.rate_per_s > 0 && !strcmp(verdict, "server-bound"))
+    if (w->task.search && !wb_json_is_number(wb_json_get(res, "sustained_per_s")))
+        return wb_run_failf(r, WB_OUTCOME_TARGET_MISSED, "phase %s: no rate was found with %s: %s",
+                            name, w->task.search,
+                            wb_json_str_or(res, "sustained_per_s_reason", "it does not say why"));
+    if (!w->task.search && w->task.rate_per_s > 0 && !strcmp(verdict, "server-bound"))
         return wb_run_failf(r, WB_OUTCOME_TARGET_MISSED, "phase %s: %.0f/s offered, %.0f/s reached",
-                            name, w->task.rate_per_s, wb_json_real_or(res, "achieved_per_s", 0));
+                            name, w->task.rate_per_s, wb_json_number(wb_load_rate(res), 0));
     return 0;
 }
 
@@ -104,6 +109,21 @@ static void add_threads(const struct wb_worker *w, wb_json *res)
     }
 }
 
+/* The limit that the study holds response times to, and whether this window held it. */
+static void hold_to_limit(const struct wb_slo_rule *slo, bool search, wb_json *phase,
+                          const wb_json *res)
+{
+    const wb_json *got = wb_json_get(wb_load_times(res, "response"), slo->figure);
+
+    wb_json_set_str(phase, "limit", slo->text);
+    if (wb_json_is_number(got) && !search)
+        wb_json_set_bool(phase, "holds", wb_json_number(got, 0) <= slo->limit_ms);
+    else
+        wb_json_set_reason(phase, "holds",
+                           search ? "a search tries many rates: see load.curve"
+                                  : "no response time is known");
+}
+
 /* The phase with all that its validity is judged by. */
 static wb_json *phase_json(const struct wb_worker *w, wb_json *res)
 {
@@ -112,12 +132,14 @@ static wb_json *phase_json(const struct wb_worker *w, wb_json *res)
     double seconds = wb_json_number(wb_json_path(res, "window.seconds"), 0);
 
     wb_json_set_str(phase, "name", ph->name);
-    wb_json_set_str(phase, "model", w->task.rate_per_s > 0 ? "open" : "closed");
+    wb_json_set_str(phase, "model", wb_tool_task_open(&w->task) ? "open" : "closed");
     wb_json_set_bool(phase, "measured", !ph->load_only);
     wb_json_set_bool(phase, "windows_short", seconds < STEADY_MIN_S);
     wb_json_set(phase, "load", res);
     wb_json_set(phase, "samples", wb_sampler_window(w->sampler, "measure"));
-    if (!ph->load_only && w->task.rate_per_s <= 0)
+    if (!ph->load_only && wb_tool_task_open(&w->task) && w->r->arm->setup->slo.text)
+        hold_to_limit(&w->r->arm->setup->slo, w->task.search != NULL, phase, res);
+    if (!ph->load_only && !wb_tool_task_open(&w->task))
         wb_json_set_int(phase, "in_flight", ph->connections * ph->depth);
     if (w->ring)
         wb_json_set(phase, "during", wb_ring_report(w->ring));

@@ -12,7 +12,7 @@ static bool is_closed(const struct wb_phase *ph)
 
 static double rate_of(const struct wb_run *r, const struct wb_phase *ph)
 {
-    if (ph->pace == WB_PACE_RATE)
+    if (ph->pace == WB_PACE_RATE || (ph->pace == WB_PACE_SEARCH && !r->calibrating))
         return ph->rate_per_s;
     if (ph->pace == WB_PACE_CALIBRATED && !r->calibrating)
         return r->e->calibrated_per_s * ph->calibrated_percent / 100;

@@ -56,14 +56,19 @@ static void fill_task(struct wb_worker *w, double rate_per_s)
         .rows = s->rows,
         .key_bytes = s->key_bytes,
         .value_bytes = s->value_bytes,
+        .value_size = s->value_size,
+        .value_content = s->value_content,
         /* The same data and the same choices for all arms of a round. */
         .seed = (int64_t)(wb_mix64(r->e->plan->seed, (uint64_t)r->round) >> 12),
         .connections = ph->connections,
         .threads = ph->threads,
         .depth = ph->depth, /* 0 at a rate that names none: the program's own, wide enough */
         .get_percent = ph->get_percent,
+        .transactions = ph->transactions,
+        .txn_mix = ph->txn_mix,
         .keys = ph->keys,
         .rate_per_s = rate_per_s,
+        .search = ph->pace == WB_PACE_SEARCH && !r->calibrating ? s->slo.text : NULL,
         .arrivals = ph->arrivals,
         .warm_up_ns = ph->warm_up_ns,
         .for_ns = ph->for_ns,
@@ -203,13 +208,15 @@ static int start_sampler(struct wb_worker *w)
  * of an interval, and when it has ended its control group is gone. INT64_MAX: not known. */
 static int64_t window_start(const struct wb_worker *w)
 {
-    return w->began_ns + w->ph->warm_up_ns;
+    /* Each rate of a search has a warm-up of its own: all of it is looked at. */
+    return w->began_ns + (w->task.search ? 0 : w->ph->warm_up_ns);
 }
 
 static int64_t window_end(const struct wb_worker *w)
 {
-    return w->tool->follow && w->ph->for_ns > 0 ? window_start(w) + w->ph->for_ns - BEFORE_END_NS
-                                                : INT64_MAX;
+    return w->tool->follow && w->ph->for_ns > 0 && !w->task.search
+               ? window_start(w) + w->ph->for_ns - BEFORE_END_NS
+               : INT64_MAX;
 }
 
 /* What the time since the last sample was for. */

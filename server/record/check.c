@@ -384,8 +384,8 @@ static int check_raw(struct check *c, const wb_json *summary, struct wb_err *err
 /* Whether a metric's name is of those that are made from the result. */
 static bool is_derived(const char *name)
 {
-    static const char *const ends[] = {".throughput", ".p50_ms", ".p99_ms", ".p99_9_ms",
-                                       ".client_cpu_ms"};
+    static const char *const ends[] = {".throughput", ".p50_ms",        ".p99_ms",
+                                       ".p99_9_ms",   ".client_cpu_ms", ".sustained"};
     size_t n = strlen(name);
 
     for (size_t i = 0; i < WB_LEN(ends); i++) {

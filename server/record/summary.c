@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runners/tools/units.h"
 #include "server/base/file.h"
 #include "server/base/mem.h"
 
@@ -44,15 +45,15 @@ static int phase_metrics(const wb_json *phase, size_t i, wb_json *metrics, struc
     first = wb_strf("%s.throughput", name);
     if (wb_json_get(metrics, first))
         return wb_fail(err, WB_INVALID, "result: two phases are named '%s'", name);
-    add_metric(metrics, name, "throughput", wb_json_get(load, "achieved_per_s"), true);
+    add_metric(metrics, name, "throughput", wb_load_rate(load), true);
+    add_metric(metrics, name, "sustained", wb_json_get(load, "sustained_per_s"), true);
     per_op = wb_json_path(load, "client.cpu_s_per_million_ops");
     if (wb_json_bool_or(phase, "measured", true) && wb_json_is_number(per_op)) {
         WB_AUTO_JSON wb_json *ms = wb_json_real(wb_json_number(per_op, 0) / 1000);
 
         add_metric(metrics, name, "client_cpu_ms", ms, false);
     }
-    times = wb_json_path(load, !strcmp(model, "open") ? "operations.all.response"
-                                                      : "operations.all.service");
+    times = wb_load_times(load, !strcmp(model, "open") ? "response" : "service");
     for (size_t k = 0; k < WB_LEN(latencies); k++)
         add_metric(metrics, name, latencies[k], wb_json_get(times, latencies[k]), false);
     return 0;
@@ -137,6 +138,8 @@ wb_json *wb_summary_headline(const wb_json *result, const wb_json *metrics)
     WB_AUTO_FREE char *p99 = first_metric(result, metrics, "open", "p99_ms");
     wb_json *h = wb_json_object();
 
+    if (!throughput)
+        throughput = first_metric(result, metrics, "", "sustained");
     if (!throughput)
         throughput = first_metric(result, metrics, "", "throughput");
     if (!p99)

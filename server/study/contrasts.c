@@ -4,8 +4,14 @@
 #include <string.h>
 
 /* client_cpu_ms: of the load program, per operation. */
-static const char *const kinds[] = {"throughput", "p50_ms",        "p99_ms",
-                                    "p99_9_ms",   "client_cpu_ms", NULL};
+static const char *const kinds[] = {"throughput",    "p50_ms",    "p99_ms", "p99_9_ms",
+                                    "client_cpu_ms", "sustained", NULL};
+
+/* A search finds a rate; the others have none that they sustain. */
+static bool has_kind(const struct wb_phase *ph, const char *kind)
+{
+    return strcmp(kind, "sustained") != 0 || ph->pace == WB_PACE_SEARCH;
+}
 
 /* Names of phases have no dot, but be sure: the last one ends the phase. */
 const struct wb_phase *wb_metric_phase(const struct wb_study *s, const char *metric)
@@ -20,7 +26,7 @@ const struct wb_phase *wb_metric_phase(const struct wb_study *s, const char *met
         if (ph->load_only || strncmp(ph->name, metric, n) != 0 || ph->name[n] != '\0')
             continue;
         for (size_t k = 0; kinds[k]; k++) {
-            if (strcmp(dot + 1, kinds[k]) == 0)
+            if (strcmp(dot + 1, kinds[k]) == 0 && has_kind(ph, kinds[k]))
                 return ph;
         }
     }
@@ -31,7 +37,7 @@ bool wb_metric_higher_is_better(const char *metric)
 {
     const char *dot = strrchr(metric, '.');
 
-    return dot && strcmp(dot + 1, "throughput") == 0;
+    return dot && (strcmp(dot + 1, "throughput") == 0 || strcmp(dot + 1, "sustained") == 0);
 }
 
 void wb_metrics_list(const struct wb_study *s, struct wb_strv *out)
@@ -40,7 +46,8 @@ void wb_metrics_list(const struct wb_study *s, struct wb_strv *out)
 
     for (size_t i = 0; i < setup->nphases; i++) {
         for (size_t k = 0; !setup->phases[i].load_only && kinds[k]; k++)
-            wb_strv_addf(out, "%s.%s", setup->phases[i].name, kinds[k]);
+            if (has_kind(&setup->phases[i], kinds[k]))
+                wb_strv_addf(out, "%s.%s", setup->phases[i].name, kinds[k]);
     }
 }
 
@@ -52,7 +59,10 @@ char *wb_metric_default(const struct wb_study *s)
         const struct wb_phase *ph = &setup->phases[i];
 
         if (!ph->load_only)
-            return wb_strf("%s.%s", ph->name, ph->pace == WB_PACE_MAX ? "throughput" : "p99_ms");
+            return wb_strf("%s.%s", ph->name,
+                           ph->pace == WB_PACE_MAX      ? "throughput"
+                           : ph->pace == WB_PACE_SEARCH ? "sustained"
+                                                        : "p99_ms");
     }
     abort(); /* the study has a measured phase */
 }
@@ -180,11 +190,14 @@ static bool varies_tool(const struct wb_study *s)
     return false;
 }
 
-/* The throughput of a phase with a rate is that rate: no row unless it is asked for. */
+/* The throughput of a phase with a rate is that rate, and times of different rates do not compare:
+ * no row unless it is asked for. */
 static bool worth_a_row(const struct wb_study *s, const struct wb_phase *ph, const char *metric)
 {
     if (strcmp(strrchr(metric, '.'), ".client_cpu_ms") == 0)
         return varies_tool(s);
+    if (ph->pace == WB_PACE_SEARCH)
+        return strcmp(strrchr(metric, '.'), ".sustained") == 0;
     return ph->pace == WB_PACE_MAX || !wb_metric_higher_is_better(metric);
 }
 

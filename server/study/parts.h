@@ -83,8 +83,10 @@ void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, s
 
 /* study_workload.c, study_phase.c ---------------------------------------------------------- */
 
-/* memory_bytes of the setup must be known: data may be sized by it. */
-void wb_study_workload(struct wb_setup *s, const struct wb_node *workload, struct wb_problems *p);
+/* memory_bytes, protocol and slo of the setup must be known: data may be sized by the first; slo is
+ * where the last was read from, or NULL. */
+void wb_study_workload(struct wb_setup *s, const struct wb_node *workload,
+                       const struct wb_node *slo, struct wb_problems *p);
 /* Adds one phase, or one for each rate of its list. */
 void wb_study_phase(struct wb_setup *s, const struct wb_node *n, struct wb_problems *p);
 
@@ -99,6 +101,23 @@ void wb_during_check(const struct wb_combination *c, const struct wb_node *at,
 void wb_during_release(struct wb_phase *ph);
 wb_json *wb_during_json(const struct wb_phase *ph); /* for series keys and plans */
 wb_json *wb_during_schema(void);
+
+/* study_slo.c ------------------------------------------------------------------------------ */
+
+void wb_study_slo(struct wb_setup *s, const struct wb_node *slo, struct wb_problems *p);
+/* "search", "search from 50k/s": fills pace and rate and returns true; err says what is wrong. */
+bool wb_study_search_rate(struct wb_phase *ph, const char *text, struct wb_err *err);
+/* Phases and slo (may be NULL) fit together. */
+void wb_study_slo_check(const struct wb_setup *s, const struct wb_node *slo,
+                        const struct wb_node *phases, struct wb_problems *p);
+
+/* study_txns.c ----------------------------------------------------------------------------- */
+
+/* {get: 80%, set: 20%} */
+void wb_study_mix(struct wb_phase *ph, const struct wb_node *mix, struct wb_problems *p);
+/* Composite transactions; mix (may be NULL) is of their names. protocol NULL: not known. */
+void wb_study_txns(struct wb_phase *ph, const struct wb_node *txns, const struct wb_node *mix,
+                   const char *protocol, struct wb_problems *p);
 
 /* study_tool.c ----------------------------------------------------------------------------- */
 
@@ -174,6 +193,8 @@ wb_json *wb_workload_json(const struct wb_setup *s);
 wb_json *wb_setup_schema(void); /* an object with the setup's keys as properties */
 wb_json *wb_workload_schema(void);
 wb_json *wb_phase_schema(void);
+wb_json *wb_slo_schema(void);
+wb_json *wb_txns_schema(void);
 wb_json *wb_tool_schema(void);
 wb_json *wb_factors_schema(void);
 wb_json *wb_exclude_schema(void);

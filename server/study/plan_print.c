@@ -76,6 +76,19 @@ static void print_during(const struct wb_setup *s, struct wb_buf *out)
         }
 }
 
+/* Their names. */
+static void print_transactions(struct wb_table *t, const struct wb_phase *ph)
+{
+    struct wb_buf names = WB_BUF_INIT(4096);
+
+    for (const char *k = ph->transactions; *k; k += strspn(k, "; ")) {
+        wb_buf_addf(&names, "%s%.*s", names.len ? ", " : "", (int)strcspn(k, "="), k);
+        k += strcspn(k, ";");
+    }
+    wb_table_cell(t, "%s", wb_buf_str(&names));
+    wb_buf_release(&names);
+}
+
 static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *out)
 {
     const struct wb_setup *s = common(plan);
@@ -96,6 +109,8 @@ static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *o
         wb_buf_clear(&b);
         if (ph->load_only)
             wb_table_cell(t, "insert %s rows", rows_text(s->rows, &b));
+        else if (ph->transactions)
+            print_transactions(t, ph);
         else if (ph->get_percent == 0 || ph->get_percent == 100)
             wb_table_cell(t, "%s", ph->get_percent == 0 ? "set" : "get");
         else
@@ -105,6 +120,8 @@ static void print_phases(const struct wb_plan *plan, int width, struct wb_buf *o
             wb_format_rate(ph->rate_per_s, &b);
         else if (ph->pace == WB_PACE_CALIBRATED)
             wb_buf_addf(&b, "%g%% of calibrated", ph->calibrated_percent);
+        else if (ph->pace == WB_PACE_SEARCH)
+            wb_buf_addf(&b, "highest with %s", s->slo.text);
         else
             wb_buf_adds(&b, "max");
         wb_table_cell(t, "%s", wb_buf_str(&b));

@@ -17,10 +17,12 @@ static wb_json *tool_json(const struct wb_tool_command *c)
     return o;
 }
 
-static wb_json *phase_json(const struct wb_phase *ph)
+static wb_json *phase_json(const struct wb_setup *s, const struct wb_phase *ph)
 {
-    static const char *const paces[] = {
-        [WB_PACE_MAX] = "max", [WB_PACE_RATE] = "rate", [WB_PACE_CALIBRATED] = "calibrated"};
+    static const char *const paces[] = {[WB_PACE_MAX] = "max",
+                                        [WB_PACE_RATE] = "rate",
+                                        [WB_PACE_CALIBRATED] = "calibrated",
+                                        [WB_PACE_SEARCH] = "search"};
     wb_json *o = wb_json_object();
 
     wb_json_set_str(o, "name", ph->name);
@@ -37,6 +39,12 @@ static wb_json *phase_json(const struct wb_phase *ph)
     wb_json_set_int(o, "warm_up_ns", ph->warm_up_ns);
     wb_json_set_int(o, "for_ns", ph->for_ns);
     wb_json_set_int(o, "timeout_ns", ph->timeout_ns);
+    if (ph->transactions) {
+        wb_json_set_str(o, "transactions", ph->transactions);
+        wb_json_set_str(o, "transaction_mix", ph->txn_mix);
+    }
+    if (ph->pace == WB_PACE_SEARCH)
+        wb_json_set_str(o, "limit", s->slo.text);
     if (ph->operations > 0)
         wb_json_set_int(o, "operations", ph->operations);
     if (ph->tool)
@@ -53,12 +61,16 @@ wb_json *wb_workload_json(const struct wb_setup *s)
     wb_json_set_int(o, "rows", s->rows);
     wb_json_set_int(o, "key_bytes", s->key_bytes);
     wb_json_set_int(o, "value_bytes", s->value_bytes);
+    if (s->value_size)
+        wb_json_set_str(o, "value_size", s->value_size);
+    if (s->value_content)
+        wb_json_set_str(o, "value_content", s->value_content);
     if (s->consistency)
         wb_json_set_str(o, "consistency", s->consistency);
     if (s->routing)
         wb_json_set_str(o, "routing", s->routing);
     for (size_t i = 0; i < s->nphases; i++)
-        wb_json_push(phases, phase_json(&s->phases[i]));
+        wb_json_push(phases, phase_json(s, &s->phases[i]));
     wb_json_set(o, "phases", phases);
     return o;
 }

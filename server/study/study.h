@@ -17,7 +17,8 @@ enum wb_placement_mode { WB_PLACEMENT_SAME_HOST, WB_PLACEMENT_SHARED };
 enum wb_pace {
     WB_PACE_MAX /* closed loop */,
     WB_PACE_RATE,
-    WB_PACE_CALIBRATED /* share of the calibration pass */
+    WB_PACE_CALIBRATED, /* share of the calibration pass */
+    WB_PACE_SEARCH      /* the highest rate that holds the setup's slo */
 };
 
 /* An operation on the cluster while a phase's load goes on. */
@@ -33,11 +34,14 @@ struct wb_phase {
     char *steps_of; /* the phase with a list of rates that this is a step of ("mixed"), or NULL */
     bool load_only; /* op: insert, order: sequential; not measured */
     double get_percent; /* mix; set is the rest */
+    char *transactions; /* composite ones instead, as runners/load/transactions.h says; or NULL */
+    char *txn_mix;      /* of those, "login=90,update=10"; NULL: all as often */
+    bool reads, writes; /* the data */
     char *keys;         /* key choice of wb-load: "uniform"; NULL in the data load */
     int64_t connections, threads;
     int64_t depth; /* most requests in flight on a connection; 0 at a rate that names none */
     enum wb_pace pace;
-    double rate_per_s;         /* RATE */
+    double rate_per_s;         /* RATE; SEARCH: where it begins, 0 when that is not said */
     double calibrated_percent; /* CALIBRATED */
     char *arrivals;            /* "constant" | "poisson"; NULL in closed loop */
     int64_t warm_up_ns, for_ns;
@@ -46,6 +50,14 @@ struct wb_phase {
     const struct wb_tool_command *tool; /* of the setup's; NULL: wb-load */
     struct wb_phase_op *during;         /* in the order of their times */
     size_t nduring;
+};
+
+/* A limit of the response time that phases at a rate are held to. */
+struct wb_slo_rule {
+    char *text;         /* "p99<5ms"; NULL: none */
+    const char *figure; /* of a latency in a result: "p99_ms" */
+    double limit_ms;
+    bool search; /* lists of rates end with a search */
 };
 
 /* What an arm runs under, beside form, quota and settings: the keys of a study that a factor may
@@ -61,6 +73,11 @@ struct wb_setup {
     char *routing;        /* "token", "round-robin"; NULL: the client's own default */
     int64_t memory_bytes; /* what native x1 gets; see `share` for several instances */
     int64_t rows, key_bytes, value_bytes;
+    char *value_size;    /* law of the sizes as runners/load/laws.h has it, value_bytes is their
+                            mean; NULL: all have value_bytes */
+    char *value_content; /* "random", "letters", "zeros", "60%"; NULL: random */
+    struct wb_slo_rule slo;
+    const char *protocol;    /* the recipe's, which outlives the setup; NULL without a recipe */
     struct wb_phase *phases; /* same names, in the same order, in all arms */
     size_t nphases, phases_cap;
     struct wb_tool_command **tools; /* foreign load programs that are declared */

@@ -100,6 +100,9 @@ static void read_list(struct wb_phase *ph, const struct wb_recipe *recipe,
         wb_problem(
             p, list, "contradiction",
             "steps of a list of rates are shuffled: write a phase of its own for operations");
+    else if (ph->pace == WB_PACE_SEARCH)
+        wb_problem(p, list, "contradiction",
+                   "a search tries many rates: write a phase of its own for operations");
     else if (ph->operations > 0)
         wb_problem(p, list, "contradiction",
                    "a phase with operations is as long as for says, not as its ops take");
@@ -107,7 +110,7 @@ static void read_list(struct wb_phase *ph, const struct wb_recipe *recipe,
         wb_problem(p, list, "contradiction",
                    "only wb-load tells second by second what operations do to the load: take tool "
                    "away");
-    if (ph->steps_of || ph->operations > 0 || ph->tool)
+    if (ph->steps_of || ph->operations > 0 || ph->tool || ph->pace == WB_PACE_SEARCH)
         return;
     ph->during = wb_calloc(list->n, sizeof *ph->during);
     for (size_t i = 0; i < list->n; i++)

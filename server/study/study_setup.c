@@ -13,7 +13,7 @@ struct raw_setup {
     int share, limits, cpus;
     int64_t cpus_per_instance, memory;
     char *routing;
-    const struct wb_node *workload, *tools, *consistency;
+    const struct wb_node *workload, *tools, *consistency, *slo;
 };
 
 static const char *const share_words[] = {"host", "instance", NULL};
@@ -38,6 +38,7 @@ static const struct wb_field fields[] = {
      "a level such as quorum, or {read: one, write: quorum}"},
     {"routing", WB_F_TEXT, false, AT(routing), 0, 0, NULL, "token or round-robin"},
     {"tools", WB_F_NODE, false, AT(tools), 0, 0, NULL, "foreign load programs by name"},
+    {"slo", WB_F_NODE, false, AT(slo), 0, 0, NULL, "a limit such as {p99: 5ms, search: true}"},
     {"workload", WB_F_NODE, true, AT(workload), 0, 0, NULL, "{data, phases}"},
 };
 #undef AT
@@ -168,7 +169,8 @@ void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, s
                            .limits = (enum wb_same_limits)raw.limits,
                            .cpus = (enum wb_cpu_use)raw.cpus,
                            .cpus_per_instance = raw.cpus_per_instance,
-                           .memory_bytes = raw.memory};
+                           .memory_bytes = raw.memory,
+                           .protocol = recipe ? recipe->protocol : NULL};
     read_topology(s, wb_node_get(tree, "topology"), raw.topology, recipe, p);
     read_network(s, wb_node_get(tree, "network"), raw.network, p);
     check_cpus(s, wb_node_get(tree, "cpus_per_instance"), p);
@@ -176,7 +178,9 @@ void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, s
     read_routing(s, wb_node_get(tree, "routing"), raw.routing, recipe, p);
     if (raw.tools)
         wb_study_tools(s, raw.tools, p);
-    wb_study_workload(s, raw.workload, p);
+    if (raw.slo)
+        wb_study_slo(s, raw.slo, p);
+    wb_study_workload(s, raw.workload, raw.slo, p);
     wb_study_during(s, recipe, raw.workload, p);
     free(raw.topology);
     free(raw.network);
@@ -191,12 +195,17 @@ void wb_setup_release(struct wb_setup *s)
         free(s->phases[i].keys);
         free(s->phases[i].arrivals);
         wb_during_release(&s->phases[i]);
+        free(s->phases[i].transactions);
+        free(s->phases[i].txn_mix);
     }
     wb_tools_release(s);
     free(s->phases);
     free(s->topology);
     free(s->consistency);
     free(s->routing);
+    free(s->value_size);
+    free(s->value_content);
+    free(s->slo.text);
     *s = (struct wb_setup){0};
 }
 
@@ -220,6 +229,7 @@ wb_json *wb_setup_schema(void)
     wb_schema_set(map, "topology", wb_schema_words(topologies));
     wb_schema_set(map, "network", wb_schema_words(wb_network_names));
     wb_schema_set(map, "tools", wb_schema_any_key(wb_schema_ref("tool")));
+    wb_schema_set(map, "slo", wb_slo_schema());
     wb_schema_set(map, "workload", wb_workload_schema());
     return map;
 }

@@ -254,9 +254,14 @@ static void check_told(const struct wb_phase *ph, const struct wb_node *n, struc
             wb_problem(p, at, "contradiction", "%s is not told to %s: its command has no {%s}",
                        keys[i].key, c->name, keys[i].placeholder);
     }
-    if (ph->pace != WB_PACE_MAX && !wb_tool_command_uses(c, "rate"))
+    if (ph->pace != WB_PACE_MAX && ph->pace != WB_PACE_SEARCH && !wb_tool_command_uses(c, "rate"))
         wb_problem(p, rate ? rate : n, "contradiction",
                    "the rate is not told to %s: its command has no {rate}", c->name);
+    if (ph->pace == WB_PACE_SEARCH)
+        wb_problem(p, rate, "contradiction", "%s cannot look for a rate: wb-load can", c->name);
+    if (ph->transactions)
+        wb_problem(p, wb_node_get(n, "transactions"), "contradiction",
+                   "%s has no composite transactions: wb-load has", c->name);
     if (ph->pace == WB_PACE_MAX && wb_tool_command_gives(c, "response_"))
         wb_problem(p, n, "contradiction",
                    "%s gives response times, but at rate: max there is no intended start to count "

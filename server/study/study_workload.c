@@ -29,7 +29,7 @@ static void check_phases(const struct wb_setup *s, const struct wb_node *list,
 
         loads += ph->load_only;
         measured += !ph->load_only;
-        reads = reads || ph->get_percent > 0;
+        reads = reads || ph->reads;
     }
     if (measured == 0)
         wb_problem(p, list, "missing",
@@ -72,9 +72,80 @@ static const struct wb_field data_fields[] = {
     {"value", WB_F_NODE, true, offsetof(struct raw_data, value), 0, 0, NULL,
      "a map such as {size: 1KiB}"},
 };
-static const struct wb_field value_fields[] = {
-    {"size", WB_F_BYTES, true, 0, 1, WB_VALUE_BYTES_MAX, NULL, "bytes of a value, such as 1KiB"},
+struct raw_value {
+    const struct wb_node *size;
+    char *content;
 };
+static const struct wb_field value_fields[] = {
+    {"size", WB_F_NODE, true, offsetof(struct raw_value, size), 0, 0, NULL,
+     "bytes of a value, such as 1KiB; 100B..4KiB, 1KiB~200B and 100B=70,4KiB=30 are laws of it"},
+    {"content", WB_F_TEXT, false, offsetof(struct raw_value, content), 0, 0, NULL,
+     "random, letters, zeros, or the share that compresses away, such as 60%"},
+};
+
+static double mean_of(const struct wb_size_law *law)
+{
+    double sum = 0, weights = 0;
+
+    if (law->kind == WB_SIZE_GAUSSIAN)
+        return law->mean;
+    if (law->kind == WB_SIZE_UNIFORM)
+        return ((double)law->least + (double)law->most) / 2;
+    if (law->kind == WB_SIZE_FIXED)
+        return (double)law->most;
+    for (int i = 0; i < law->n; i++) {
+        sum += (double)law->part[i] * law->weight[i];
+        weights += law->weight[i];
+    }
+    return sum / weights;
+}
+
+static void check_content(const struct wb_node *n, const char *text, struct wb_problems *p)
+{
+    static const char *const words[] = {"random", "letters", "zeros", NULL};
+    struct wb_err err = WB_ERR_INIT;
+    double share;
+
+    if (text[0] < '0' || text[0] > '9')
+        (void)wb_word_now(n, "content", text, words, NULL, p);
+    else if (wb_parse_percent(text, 0, 100, &share, &err) < 0)
+        wb_problem(p, n, "bad-value", "content is a word or a share such as 60%%: %s", err.root);
+}
+
+/* A number of bytes, or a law. */
+static void read_value_size(struct wb_setup *s, const struct wb_node *n, struct wb_problems *p)
+{
+    struct wb_size_law law;
+    struct wb_err err = WB_ERR_INIT;
+    int rc;
+
+    if (n->kind != WB_NODE_TEXT && n->kind != WB_NODE_NUMBER) {
+        wb_problem(p, n, "wrong-type", "size must be a size such as 1KiB, or a law of sizes");
+        return;
+    }
+    rc = wb_size_law_parse(n->text, &law, &err);
+    if (rc == 0 && law.most < 1)
+        rc = wb_fail(&err, WB_INVALID, "a value has at least 1 byte");
+    if (rc < 0) {
+        wb_problem(p, n, "bad-value", "size: %s", err.root);
+        return;
+    }
+    s->value_bytes = (int64_t)(mean_of(&law) + 0.5);
+    if (law.kind != WB_SIZE_FIXED)
+        s->value_size = wb_strdup(n->text);
+}
+
+static void read_value(struct wb_setup *s, const struct wb_node *n, struct wb_problems *p)
+{
+    struct raw_value raw = {0};
+
+    (void)wb_fields_read(n, "value", value_fields, WB_LEN(value_fields), &raw, p);
+    if (raw.size)
+        read_value_size(s, raw.size, p);
+    if (raw.content)
+        check_content(wb_node_get(n, "content"), raw.content, p);
+    s->value_content = raw.content;
+}
 static const struct wb_field workload_fields[] = {
     {"data", WB_F_NODE, true, 0, 0, 0, NULL, "{rows, key, value: {size}}"},
     {"phases", WB_F_NODE, true, sizeof(void *), 0, 0, NULL, "a list of phases"},
@@ -143,7 +214,8 @@ static void check_key(const struct wb_setup *s, const struct wb_node *n, struct 
                    keys > s->rows ? "keys, half of them absent" : "rows", (long long)need);
 }
 
-void wb_study_workload(struct wb_setup *s, const struct wb_node *workload, struct wb_problems *p)
+void wb_study_workload(struct wb_setup *s, const struct wb_node *workload,
+                       const struct wb_node *slo, struct wb_problems *p)
 {
     struct {
         const struct wb_node *data, *phases;
@@ -157,11 +229,11 @@ void wb_study_workload(struct wb_setup *s, const struct wb_node *workload, struc
         (void)wb_fields_read(raw.data, "data", data_fields, WB_LEN(data_fields), &data, p);
     s->key_bytes = data.key;
     if (data.value)
-        (void)wb_fields_read(data.value, "value", value_fields, WB_LEN(value_fields),
-                             &s->value_bytes, p);
+        read_value(s, data.value, p);
     if (raw.data && raw.data->kind == WB_NODE_MAP)
         count_rows(s, raw.data, &data, p);
     read_phases(s, raw.phases, p);
+    wb_study_slo_check(s, slo, raw.phases, p);
     check_key(s, wb_node_get(raw.data, "key"), p);
     free(data.size);
 }
@@ -170,8 +242,10 @@ wb_json *wb_workload_schema(void)
 {
     wb_json *map = wb_schema_map(workload_fields, WB_LEN(workload_fields));
     wb_json *data = wb_schema_map(data_fields, WB_LEN(data_fields));
+    wb_json *value = wb_schema_map(value_fields, WB_LEN(value_fields));
 
-    wb_schema_set(data, "value", wb_schema_map(value_fields, WB_LEN(value_fields)));
+    wb_schema_set(value, "size", wb_schema_scalar());
+    wb_schema_set(data, "value", value);
     wb_schema_set(map, "data", data);
     wb_schema_set(map, "phases", wb_schema_list(wb_phase_schema(), 1, PHASES_MAX));
     return map;

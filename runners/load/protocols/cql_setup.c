@@ -16,8 +16,6 @@
 #define AGREE_TIMEOUT (30 * WB_SEC)
 #define AGREE_PAUSE (100 * WB_MS)
 
-const char *const wb_cql_ops[] = {"select", "insert", "update", "delete", "batch", NULL};
-
 /* --- options --- */
 
 static const char *or_text(const char *s, const char *dflt)
@@ -52,7 +50,7 @@ static int read_consistency(struct wb_cql *q, const char *s, struct wb_err *err)
         for (int op = 0; op < WB_CQL_OPS; op++) {
             const char *kind = op == WB_CQL_SELECT ? "read" : "write";
             bool mine = all || (strlen(kind) == name && memcmp(kind, s, name) == 0) ||
-                        (strlen(wb_cql_ops[op]) == name && memcmp(wb_cql_ops[op], s, name) == 0);
+                        (strlen(wb_ops_cql[op]) == name && memcmp(wb_ops_cql[op], s, name) == 0);
             hit |= mine;
             if (mine)
                 q->consistency[op] = v;
@@ -462,7 +460,7 @@ wb_json *wb_cql_describe(const struct wb_cql *q)
     const struct wb_cql_nodes *l = &q->topology.nodes;
 
     for (int op = 0; op < WB_CQL_OPS; op++)
-        wb_json_set_str(levels, wb_cql_ops[op], wb_cql_consistency_name(q->consistency[op]));
+        wb_json_set_str(levels, wb_ops_cql[op], wb_cql_consistency_name(q->consistency[op]));
     for (size_t i = 0; i < l->n; i++)
         if (l->v[i].target != WB_CQL_NOWHERE)
             wb_json_push(servers, wb_json_str(l->v[i].name));

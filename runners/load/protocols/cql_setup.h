@@ -9,6 +9,7 @@
 #include "runners/load/protocols/cql_topology.h"
 #include "runners/load/target.h"
 
+/* In the order of wb_ops_cql. */
 enum wb_cql_op {
     WB_CQL_SELECT,
     WB_CQL_INSERT,
@@ -44,9 +45,6 @@ struct wb_cql {
     size_t request_max;     /* bytes of the longest request with all that is put around it */
     size_t envelope_max;
 };
-
-/* Names of operations, NULL-ended, in the order of enum wb_cql_op. */
-extern const char *const wb_cql_ops[];
 
 /* Reads the job's options. */
 int wb_cql_setup(const struct wb_load_data *data, struct wb_cql **out, struct wb_err *err);

@@ -23,7 +23,6 @@
 #define BLOCK_MAX (1LL << 30)
 
 enum { OP_GET, OP_SET, OP_ADD, OP_DELETE, OP_MG, OPS };
-static const char *const ops[] = {"get", "set", "add", "delete", "mg", NULL};
 
 struct memcached {
     const struct wb_load_data *data;
@@ -366,7 +365,7 @@ const struct wb_protocol wb_protocol_memcached = {
     .name = "memcached",
     .summary = "memcached's text protocol",
     .port = 11211,
-    .ops = ops,
+    .ops = wb_ops_memcached,
     .write_op = OP_SET,
     .read_op = OP_GET,
     .conn_size = sizeof(struct memcached_conn),

@@ -5,8 +5,6 @@
 #include "runners/load/protocol.h"
 #include "runners/load/worker.h"
 
-static const char *const ops[] = {"get", "set", NULL};
-
 static int setup(const struct wb_load_data *data, void **context, struct wb_err *err)
 {
     (void)data;
@@ -54,7 +52,7 @@ const struct wb_protocol wb_protocol_null = {
     .name = "null",
     .summary = "no database: every operation succeeds at once",
     .no_socket = true,
-    .ops = ops,
+    .ops = wb_ops_null,
     .write_op = 1,
     .read_op = 0,
     .conn_size = 1,

@@ -15,7 +15,6 @@
 #define PASSED_MAX 1000000 /* values of one greeting or push */
 
 enum { OP_GET, OP_SET };
-static const char *const ops[] = {"get", "set", NULL};
 
 struct resp {
     const struct wb_load_data *data;
@@ -371,7 +370,7 @@ const struct wb_protocol wb_protocol_resp = {
     .name = "resp",
     .summary = "Redis protocol, version 2 or 3",
     .port = 6379,
-    .ops = ops,
+    .ops = wb_ops_resp,
     .write_op = OP_SET,
     .read_op = OP_GET,
     .conn_size = sizeof(struct resp_conn),

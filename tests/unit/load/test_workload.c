@@ -25,6 +25,7 @@ static int apply(struct wb_load_job *job, const char *text, const char *phase, s
 }
 
 static const char users[] =
+    "slo: {search: true, p99: 5ms}\n"
     "workload:\n"
     "  data: {rows: 10_000, key: 64B, value: {size: 100..1KiB, content: 60%}}\n"
     "  phases:\n"
@@ -33,6 +34,8 @@ static const char users[] =
     "    - {name: mixed, mix: {get: 77%, set: 23%}, rate: 20k/s, arrivals: poisson, warm_up: 2s,"
     " for: 1m, timeout: 3s, threads: 2}\n"
     "    - {name: steps, op: get, rate: [1k/s, 2k/s], for: 1s}\n"
+    "    - {name: highest, op: get, rate: search from 2k/s, for: 1s}\n"
+    "    - {name: find, op: get, rate: search, for: 1s}\n"
     "    - name: users\n"
     "      transactions:\n"
     "        login: [get, 10..100*get@derived]\n"
@@ -75,6 +78,14 @@ static void test_phases(void **state)
     assert_int_equal(apply(&job, users, "steps", &err), 0);
     assert_int_equal(job.nsweep, 2);
     assert_true(job.sweep[1] == 2000);
+    wb_load_job_release(&job);
+
+    assert_int_equal(apply(&job, users, "highest", &err), 0);
+    assert_true(job.search && job.slo.percentile == 99 && job.slo.limit_ns == 5 * WB_MS);
+    assert_true(job.rate_per_s == 2000);
+    wb_load_job_release(&job);
+    assert_int_equal(apply(&job, users, "find", &err), 0);
+    assert_true(job.search && job.rate_per_s == 0);
     wb_load_job_release(&job);
 
     assert_int_equal(apply(&job, users, "users", &err), 0);

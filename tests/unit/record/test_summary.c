@@ -27,6 +27,14 @@ static const struct {
      "{\"l.throughput\":{\"better\":\"higher\",\"unit\":\"ops/s\",\"value\":5},\"m.throughput\":"
      "{\"better\":\"higher\",\"unit\":\"ops/s\",\"value\":6}}",
      "{\"p99\":null,\"throughput\":\"m.throughput\"}"},
+    /* transactions: rates and times are theirs; the rate that a search found is the headline */
+    {"{\"phases\":[{\"name\":\"s\",\"model\":\"open\",\"load\":{\"achieved_per_s\":90,"
+     "\"sustained_per_s\":12,\"transactions\":{\"achieved_per_s\":11,\"all\":{\"response\":"
+     "{\"p99_ms\":4}}},\"operations\":{\"all\":{\"response\":{\"p99_ms\":1}}}}}]}",
+     "{\"s.p99_ms\":{\"better\":\"lower\",\"unit\":\"ms\",\"value\":4},\"s.sustained\":"
+     "{\"better\":\"higher\",\"unit\":\"ops/s\",\"value\":12},\"s.throughput\":"
+     "{\"better\":\"higher\",\"unit\":\"ops/s\",\"value\":11}}",
+     "{\"p99\":\"s.p99_ms\",\"throughput\":\"s.sustained\"}"},
     {"{}", NULL, NULL},
     {"{\"phases\":{}}", NULL, NULL},
     {"{\"phases\":[3]}", NULL, NULL},

@@ -542,6 +542,51 @@ static void test_steps(void **state)
     wb_study_free(s);
 }
 
+/* A limit adds a search to a list of rates; searches are judged by what they find. */
+static void test_slo(void **state)
+{
+    static const char *const names[] = {"load",     "max",       "mixed@2k",
+                                        "mixed@1k", "mixed@slo", "highest"};
+    struct wb_study *s = read_study("tests/data/studies/good-slo.yaml", NULL);
+    struct wb_plan *plan = plan_of(s, 4, 7);
+    const struct wb_setup *setup = wb_study_setup(s);
+    const struct wb_phase *ph = setup->phases;
+    wb_json *j = wb_plan_json(plan), *w = wb_json_get(j, "workload"), *p;
+    struct wb_buf text = WB_BUF_INIT(65536);
+
+    assert_int_equal(setup->nphases, WB_LEN(names));
+    for (size_t i = 0; i < WB_LEN(names); i++)
+        assert_string_equal(ph[i].name, names[i]);
+    assert_string_equal(setup->slo.text, "p99.9<20ms");
+    assert_string_equal(setup->slo.figure, "p99_9_ms");
+    assert_true(setup->slo.limit_ms == 20);
+    assert_int_equal(setup->value_bytes, 300);
+    assert_string_equal(setup->value_size, "100B=75,900B=25");
+    assert_string_equal(setup->value_content, "60%");
+    assert_string_equal(ph[1].transactions, "login=get,10..100*get@derived; up=set,get");
+    assert_string_equal(ph[1].txn_mix, "login=90,up=10");
+    assert_true(ph[1].reads && ph[1].writes && ph[5].reads && !ph[5].writes);
+    assert_int_equal(ph[4].pace, WB_PACE_SEARCH);
+    assert_true(ph[4].rate_per_s == 1000 && ph[5].rate_per_s == 5000);
+    assert_string_equal(ph[4].arrivals, "poisson");
+    assert_true(ph[4].get_percent == 50);
+    assert_true(wb_metric_phase(s, "highest.sustained") == &ph[5]);
+    assert_null(wb_metric_phase(s, "max.sustained"));
+    assert_true(wb_metric_higher_is_better("highest.sustained"));
+    p = wb_json_at(wb_json_get(w, "phases"), 5);
+    assert_string_equal(wb_json_str_or(p, "pace", ""), "search");
+    assert_string_equal(wb_json_str_or(p, "limit", ""), "p99.9<20ms");
+    assert_null(wb_json_get(wb_json_at(wb_json_get(w, "phases"), 3), "limit"));
+    assert_string_equal(wb_json_str_or(w, "value_size", ""), "100B=75,900B=25");
+    wb_plan_print(plan, 120, &text);
+    assert_non_null(strstr(wb_buf_str(&text), "login, up"));
+    assert_non_null(strstr(wb_buf_str(&text), "highest with p99.9<20ms"));
+    wb_buf_release(&text);
+    wb_json_free(j);
+    wb_plan_free(plan);
+    wb_study_free(s);
+}
+
 /* Arms of a path factor have a workload of their own. */
 static void test_setups(void **state)
 {
@@ -668,7 +713,8 @@ int main(void)
         cmocka_unit_test(test_seed_in_json), cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_print),        cmocka_unit_test(test_ids),
         cmocka_unit_test(test_this_machine), cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_setups),       cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_slo),          cmocka_unit_test(test_setups),
+        cmocka_unit_test(test_sizes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -427,6 +427,8 @@ static void test_shipped_studies(void **state)
         {"recipes/redis/studies/forms.yaml", NULL, 8},
         {"recipes/redis/studies/forms.yaml", "small", 8},
         {"recipes/redis/studies/forms.yaml", "counts", 6},
+        {"recipes/redis/studies/slo.yaml", NULL, 8},
+        {"recipes/redis/studies/slo.yaml", "small", 6},
         {"recipes/redis/studies/aa.yaml", NULL, 60},
         {"recipes/redis/studies/slowdown.yaml", NULL, 24},
     };

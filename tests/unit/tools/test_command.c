@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runners/load/job.h"
 #include "runners/tools/command.h"
 #include "server/base/clock.h"
 #include "server/base/file.h"
@@ -398,6 +399,65 @@ static void test_list(void **state)
     }
 }
 
+/* The document that wb-load is started with, as wb-load itself reads it. */
+static void job_of(const struct env *e, struct wb_load_job *job)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s.json", e->base);
+    WB_AUTO_JSON wb_json *doc = NULL;
+    struct wb_tool_start s = {0};
+    struct wb_err err = WB_ERR_INIT;
+
+    assert_int_equal(wb_tool_wb_load.begin(&e->t, &s, &err), 0);
+    assert_true(s.limit_ns >= e->t.for_ns);
+    wb_tool_start_release(&s);
+    assert_int_equal(wb_json_read_file(path, 65536, &doc, &err), 0);
+    wb_load_job_init(job);
+    assert_int_equal(wb_load_job_read(job, doc, &err), 0);
+    if (wb_load_job_check(job, &err) < 0)
+        fail_msg("%s", err.root);
+}
+
+static void test_document(void **state)
+{
+    struct env *e = *state;
+    struct wb_load_job job;
+
+    job_of(e, &job);
+    assert_int_equal(job.model, WB_LOAD_CLOSED);
+    assert_int_equal(job.value_bytes, 64);
+    assert_int_equal(job.nmix, 2);
+    assert_int_equal(job.size_law.kind, WB_SIZE_FIXED);
+    wb_load_job_release(&job);
+
+    e->t.value_size = "100B=75,900B=25";
+    e->t.value_content = "60%";
+    e->t.transactions = "login=get,10..100*get@derived; up=set,get";
+    e->t.txn_mix = "login=90,up=10";
+    e->t.rate_per_s = 500;
+    e->t.arrivals = "poisson";
+    job_of(e, &job);
+    assert_int_equal(job.model, WB_LOAD_OPEN);
+    assert_int_equal(job.size_law.kind, WB_SIZE_WEIGHTED);
+    assert_true(job.zeros_share == 0.6);
+    assert_int_equal(job.ntxn, 2);
+    assert_true(job.mix[0].weight == 90);
+    assert_false(job.search);
+    wb_load_job_release(&job);
+
+    e->t.txn_mix = NULL;
+    e->t.search = "p99.9<20ms";
+    job_of(e, &job);
+    assert_true(job.search && job.slo.percentile == 99.9);
+    assert_true(job.rate_per_s == 500);
+    assert_true(job.mix[1].weight == 1);
+    wb_load_job_release(&job);
+
+    e->t.rate_per_s = 0;
+    job_of(e, &job);
+    assert_int_equal(job.model, WB_LOAD_OPEN);
+    wb_load_job_release(&job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +469,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_version, setup, teardown),
         cmocka_unit_test_setup_teardown(test_list, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_document, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
