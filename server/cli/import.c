@@ -20,14 +20,14 @@ static const struct wb_opt opts[] = {
     {0},
 };
 
-static int results(struct wb_store *s, const char *source, const char *path, wb_json **report,
-                   struct wb_err *err)
+static int results(struct wb_store *s, const char *source, const char *path,
+                   const struct wb_cancel *cancel, wb_json **report, struct wb_err *err)
 {
     WB_AUTO_FREE char *text = NULL;
     size_t n = 0;
     int rc = wb_file_read(path, WB_RESULTS_MAX, &text, &n, err);
 
-    return rc < 0 ? rc : wb_store_import_results(s, source, text, n, report, err);
+    return rc < 0 ? rc : wb_store_import_results(s, source, text, n, cancel, report, err);
 }
 
 static void print_refs(const struct wb_cli *cli, const wb_json *report, struct wb_buf *out)
@@ -81,7 +81,7 @@ static int import(const struct wb_cli *cli, const void *options, int argc, char 
     if (rc == 0)
         rc = wb_cancel_on_signals(cancel, &err);
     if (rc == 0)
-        rc = o->results ? results(s, o->results, argv[0], &report, &err)
+        rc = o->results ? results(s, o->results, argv[0], cancel, &report, &err)
                         : wb_store_import(s, argv[0], cancel, &report, &err);
     wb_store_close(s);
     wb_cancel_free(cancel);
@@ -111,8 +111,9 @@ const struct wb_command wb_cmd_import = {
         "STORE is the path or URL of another store: the records of all its controllers come\n"
         "over, and what would lose something here is refused (exit 22). With --results it is a\n"
         "file of results, one JSON object a line {id, test, measured_at, metrics, ...}; a result\n"
-        "is recorded once however often it is imported, lines that are refused are told (exit\n"
-        "2) and keep no others out. Makes the store where there is none.\n",
+        "is recorded once however often it is imported, so that what was interrupted goes on\n"
+        "with the same command; lines that are refused are told (exit 2) and keep no others out. "
+        "Makes the store where there is none.\n",
     .examples = "  weighbridge import /mnt/lab2/store.git\n"
                 "  weighbridge import results.ndjson --results sysbench\n",
     .opts = opts,

@@ -1,7 +1,9 @@
 #include "server/record/import.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
@@ -162,6 +164,37 @@ static int check_from(const char *from, struct wb_err *err)
                           from ? from : "");
 }
 
+/* Whether it is a path: no URL, and no host before a colon. */
+static bool is_path(const char *from)
+{
+    size_t n = strcspn(from, ":/");
+
+    return from[n] != ':';
+}
+
+/* A path is looked at before git is asked, whose words are about other things than stores. */
+static int check_path(const char *from, struct wb_err *err)
+{
+    WB_AUTO_FREE char *head = wb_strf("%s/HEAD", from);
+    WB_AUTO_FREE char *inner = wb_strf("%s/.git", from);
+    struct stat st;
+
+    if (!is_path(from))
+        return 0;
+    if (stat(from, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? wb_fail(err, WB_NOT_FOUND, "there is no store at %s", from)
+                   : wb_fail_sys(err, errno, "cannot look at %s", from);
+    if (!S_ISDIR(st.st_mode))
+        return wb_fail(err, WB_INVALID,
+                       "%s is a file, not a store; a file of results is imported with --results "
+                       "SOURCE",
+                       from);
+    if (!wb_path_exists(head) && !wb_path_exists(inner))
+        return wb_fail(err, WB_INVALID, "%s is not a store: it is no git repository", from);
+    return 0;
+}
+
 int wb_store_import(struct wb_store *s, const char *from, const struct wb_cancel *cancel,
                     wb_json **report, struct wb_err *err)
 {
@@ -173,6 +206,8 @@ int wb_store_import(struct wb_store *s, const char *from, const struct wb_cancel
     size_t refused = 0;
     int rc = check_from(from, err);
 
+    if (rc == 0)
+        rc = check_path(from, err);
     wb_json_set_str(out, "from", from);
     wb_json_set(out, "refs", refs);
     if (rc == 0 && !s->controller)
@@ -190,7 +225,11 @@ int wb_store_import(struct wb_store *s, const char *from, const struct wb_cancel
         rc = take_all(s, refs, &refused, err);
     clear(s);
     if (rc == 0 && wb_json_len(refs) == 0)
-        rc = wb_fail(err, WB_NOT_FOUND, "there are no records in %s", from);
+        rc = wb_fail(
+            err, WB_NOT_FOUND,
+            "there are no records in %s: it is a git repository, but has no references below "
+            "refs/heads/records",
+            from);
     if (rc < 0)
         return rc;
     *report = WB_STEAL(out);

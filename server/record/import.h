@@ -12,8 +12,9 @@ struct wb_cancel;
  * reference that is here already moves only forward: what would lose something is refused. *report,
  * owned, also on WB_CONFLICT: {from, refs: [{ref, status, reason}]}; status: "new", "forward",
  * "same", "older" (here is more), "refused" (histories differ). WB_CONFLICT when one was refused
- * (the others are taken over), WB_NOT_FOUND when there is no record, WB_UNAVAILABLE when it cannot
- * be reached. What came is not verified yet: see wb_store_verify. */
+ * (the others are taken over), WB_NOT_FOUND when there is nothing at the path or no record in it,
+ * WB_INVALID when it is something else, WB_UNAVAILABLE when it cannot be reached. What came is not
+ * verified yet: see wb_store_verify. */
 int wb_store_import(struct wb_store *s, const char *from, const struct wb_cancel *cancel,
                     wb_json **report, struct wb_err *err) WB_MUST_CHECK;
 
@@ -28,10 +29,12 @@ int wb_store_import(struct wb_store *s, const char *from, const struct wb_cancel
  *   name, version  of what was measured; host, host_class; campaign (a word: results that belong
  *             together; else those of one day do), round, outcome (else "ok"), ended_at
  * Further keys are kept and have no meaning. Their validity is "unverified": nothing is known of
- * how they came about. source: a word for where they are from, part of the series. *report, owned:
- * {source, recorded, already, refused: [{line, id, reason}]}; lines that are refused do not keep
- * others out. */
+ * how they came about. source: a word for where they are from, part of the series. *report, owned,
+ * also on WB_CANCELLED: {source, recorded, already, refused: [{line, id, reason}]}; lines that are
+ * refused do not keep others out. Thousands go into one commit and one sync; what was interrupted
+ * goes on where it ended when it is done again. */
 int wb_store_import_results(struct wb_store *s, const char *source, const char *text, size_t n,
-                            wb_json **report, struct wb_err *err) WB_MUST_CHECK;
+                            const struct wb_cancel *cancel, wb_json **report,
+                            struct wb_err *err) WB_MUST_CHECK;
 
 #endif

@@ -5,14 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/base/cancel.h"
 #include "server/base/clock.h"
 #include "server/base/digest.h"
 #include "server/base/file.h"
 #include "server/record/import.h"
-#include "server/record/internal.h"
+#include "server/record/index.h"
 #include "server/record/summary.h"
+#include "server/record/work.h"
 
 #define LINES_MAX 1000000
+#define BATCH 2000 /* results that become one commit: what an interruption may lose */
+#define UNIT_MAX 40
+#define ROUND_MAX 1000000
 #define ID_DIGITS 24
 #define TEXT_MAX 200                /* bytes of a name, factor, version */
 #define MS_FROM 100000000000LL      /* an integer from here on is in milliseconds, */
@@ -20,7 +25,6 @@
 #define YEAR_2100_MS 4102444800000LL
 
 struct outside {
-    struct wb_store *s;
     const char *source;
     const wb_json *in; /* the line */
     const char *id, *test, *arm, *campaign;
@@ -87,6 +91,39 @@ static int check_factors(const wb_json *factors, struct wb_err *err)
     return 0;
 }
 
+/* Keys that may be left out, but are not something else when they are there. */
+static int check_optional(const wb_json *in, struct wb_err *err)
+{
+    static const char *const texts[] = {"name", "version", "host", "host_class", "outcome"};
+    const wb_json *round = wb_json_get(in, "round");
+
+    for (size_t i = 0; i < WB_LEN(texts); i++)
+        if (wb_json_get(in, texts[i]) && !is_name(wb_json_string(wb_json_get(in, texts[i]))))
+            return wb_fail(err, WB_INVALID,
+                           "%s: a text of one line, at most %d bytes, is wanted (numbers and "
+                           "versions in quotes)",
+                           texts[i], TEXT_MAX);
+    if (round && (wb_json_type(round) != WB_JSON_INT || wb_json_integer(round) < 1 ||
+                  wb_json_integer(round) > ROUND_MAX))
+        return wb_fail(err, WB_INVALID, "round: a whole number from 1 to %d is wanted", ROUND_MAX);
+    return 0;
+}
+
+/* What summary.c does not look at, because it does not need it. */
+static int check_units(const wb_json *metrics, struct wb_err *err)
+{
+    for (void *it = wb_json_first(metrics); it; it = wb_json_next(metrics, it)) {
+        const wb_json *unit = wb_json_get(wb_json_iter_value(it), "unit");
+        const char *text = wb_json_string(unit);
+
+        if (unit && (!text || (*text && !is_name(text)) || strlen(text) > UNIT_MAX))
+            return wb_fail(err, WB_INVALID,
+                           "metrics: %.40s: the unit is a text of one line, at most %d bytes",
+                           wb_json_iter_key(it), UNIT_MAX);
+    }
+    return 0;
+}
+
 /* "docker x1/gcc-13": the values in the order of their names, so that it depends on nothing else.
  */
 static char *arm_of(const wb_json *factors)
@@ -138,6 +175,10 @@ static int read_line(struct outside *o, struct wb_err *err)
         rc = wb_fail(err, WB_INVALID, "ended_at is before measured_at");
     if (rc == 0)
         rc = check_factors(wb_json_get(o->in, "factors"), err);
+    if (rc == 0)
+        rc = check_optional(o->in, err);
+    if (rc == 0)
+        rc = check_units(wb_json_get(o->in, "metrics"), err);
     if (rc == 0 && !wb_record_is_outcome(outcome))
         rc = wb_fail(err, WB_INVALID, "outcome: '%.40s' is none; ok is one, sut-error another",
                      outcome);
@@ -256,60 +297,165 @@ static wb_json *with_schema(void)
     return o;
 }
 
-static int record(struct outside *o, struct wb_err *err)
+/* *out is released by the caller, also on failure. */
+static int make_record(const struct outside *o, const char *run, struct wb_record *out,
+                       struct wb_err *err)
 {
-    struct wb_record r = {.started_ms = o->started_ms};
     wb_json *metrics = NULL, *arms = wb_json_array(), *arm = wb_json_object();
-    char commit[41];
     int rc;
 
-    r.run = short_digest("run_I", o->source, o->id);
-    r.study = with_schema();
-    r.plan = with_schema();
-    r.environment = with_schema();
-    r.result = with_schema();
-    r.events = wb_json_array();
-    wb_json_set_str(r.study, "study", o->test);
+    *out = (struct wb_record){.started_ms = o->started_ms, .run = wb_strdup(run)};
+    out->study = with_schema();
+    out->plan = with_schema();
+    out->environment = with_schema();
+    out->result = with_schema();
+    out->events = wb_json_array();
+    wb_json_set_str(out->study, "study", o->test);
     wb_json_set_str(arm, "label", o->arm);
     wb_json_push(arms, arm);
-    wb_json_set_str(r.plan, "campaign", o->campaign);
-    wb_json_set_str(r.plan, "study", o->test);
-    wb_json_set(r.plan, "arms", arms);
-    wb_json_set(r.plan, "contrasts", wb_json_array());
-    wb_json_set(r.result, "phases", wb_json_array());
-    wb_json_set(r.result, "imported", wb_json_copy(o->in));
-    rc = wb_summary_metrics(r.result, &metrics, err);
-    if (rc == 0) {
-        r.summary = summary_of(o, r.run, metrics);
-        rc = wb_store_commit(o->s, &r, commit, err);
-    }
-    wb_record_release(&r);
+    wb_json_set_str(out->plan, "campaign", o->campaign);
+    wb_json_set_str(out->plan, "study", o->test);
+    wb_json_set(out->plan, "arms", arms);
+    wb_json_set(out->plan, "contrasts", wb_json_array());
+    wb_json_set(out->result, "phases", wb_json_array());
+    wb_json_set(out->result, "imported", wb_json_copy(o->in));
+    rc = wb_summary_metrics(out->result, &metrics, err);
+    if (rc == 0)
+        out->summary = summary_of(o, run, metrics);
     return rc;
 }
 
 /* ---- all lines ---- */
 
-static void refuse(wb_json *list, int64_t line, const wb_json *in, const struct wb_err *err)
+struct pending {
+    struct wb_record record;
+    int64_t line;
+};
+
+struct import {
+    struct wb_store *s;
+    const char *source;
+    struct pending v[BATCH];
+    size_t n;
+    int64_t recorded, already;
+    wb_json *refused;
+};
+
+static void refuse(struct import *m, int64_t line, const char *id, const struct wb_err *err)
 {
     wb_json *o = wb_json_object();
     char text[2 * WB_ERR_TEXT_MAX];
 
     wb_json_set_int(o, "line", line);
-    wb_json_set_str(o, "id", wb_json_str_or(in, "id", NULL));
+    wb_json_set_str(o, "id", id);
     wb_json_set_str(o, "reason", wb_err_text(err, text, sizeof(text)));
-    wb_json_push(list, o);
+    wb_json_push(m->refused, o);
 }
 
-struct counts {
-    int64_t recorded, already;
-};
+static void forget_pending(struct import *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        wb_record_release(&m->v[i].record);
+    m->n = 0;
+}
+
+/* 0: the run is recorded already, WB_NOT_FOUND: not. The index is asked, for a day's folder may
+ * hold as many as there are lines. */
+static int look_up(struct wb_store *s, const char *run, struct wb_err *err)
+{
+    struct wb_place p = {0};
+    int rc = wb_index_place(s, run, &p, err);
+
+    if (rc == -WB_CORRUPT) /* it cannot be made */
+        rc = wb_place_find(s, run, &p, err);
+    wb_place_release(&p);
+    return rc;
+}
+
+/* One after the other, when they did not go together: one of them is too big, or another process
+ * records the same. */
+static int flush_singly(struct import *m, struct wb_err *err)
+{
+    char commit[41];
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < m->n; i++) {
+        struct wb_record *r = &m->v[i].record;
+        struct wb_err why = WB_ERR_INIT;
+        bool taken = false;
+
+        rc = wb_store_commit(m->s, r, commit, &why);
+        taken = rc == 0;
+        if (rc == -WB_CONFLICT && look_up(m->s, r->run, NULL) == 0) {
+            m->already++;
+            rc = 0;
+        } else if (rc == -WB_INVALID || rc == -WB_LIMIT) {
+            refuse(m, m->v[i].line, wb_json_str_or(wb_json_get(r->summary, "imported"), "id", NULL),
+                   &why);
+            rc = 0;
+        } else if (rc < 0 && err) {
+            *err = why;
+        }
+        m->recorded += taken;
+    }
+    return rc;
+}
+
+/* What was read becomes one commit. */
+static int flush(struct import *m, struct wb_err *err)
+{
+    struct wb_record *all = wb_calloc(m->n + 1, sizeof(*all));
+    char commit[41];
+    int rc = 0;
+
+    for (size_t i = 0; i < m->n; i++)
+        all[i] = m->v[i].record; /* lent: what a commit puts into it stays with its documents */
+    if (m->n)
+        rc = wb_store_commit_all(m->s, all, m->n, commit, err);
+    if (rc == 0)
+        m->recorded += (int64_t)m->n;
+    else if (rc == -WB_CONFLICT || rc == -WB_INVALID || rc == -WB_LIMIT)
+        rc = flush_singly(m, err);
+    forget_pending(m);
+    free(all);
+    return rc;
+}
+
+static bool is_pending(const struct import *m, const char *run)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (!strcmp(m->v[i].record.run, run))
+            return true;
+    return false;
+}
+
+/* A result that was read well: to be recorded, unless it is already. */
+static int take(struct import *m, const struct outside *o, int64_t line, struct wb_err *err)
+{
+    WB_AUTO_FREE char *run = short_digest("run_I", m->source, o->id);
+    int rc = is_pending(m, run) ? 0 : look_up(m->s, run, err);
+
+    if (rc == 0) {
+        m->already++;
+        return 0;
+    }
+    if (rc != -WB_NOT_FOUND)
+        return rc;
+    rc = make_record(o, run, &m->v[m->n].record, err);
+    if (rc < 0) {
+        wb_record_release(&m->v[m->n].record);
+        return rc;
+    }
+    m->v[m->n++].line = line;
+    return m->n == BATCH ? flush(m, err) : 0;
+}
 
 /* What is wrong with the line is noted; what is wrong with the store ends the import. */
-static int import_line(struct wb_store *s, const char *source, const char *text, size_t n,
-                       int64_t line, struct counts *counts, wb_json *refused, struct wb_err *err)
+static int import_line(struct import *m, const char *text, size_t n, int64_t line,
+                       struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *in = NULL;
-    struct outside o = {.s = s, .source = source};
+    struct outside o = {.source = m->source};
     struct wb_err why = WB_ERR_INIT;
     int rc = wb_json_parse(text, n, &in, &why);
 
@@ -318,29 +464,12 @@ static int import_line(struct wb_store *s, const char *source, const char *text,
     o.in = in;
     if (rc == 0)
         rc = read_line(&o, &why);
-    if (rc == 0) {
-        WB_AUTO_FREE char *run = short_digest("run_I", source, o.id);
-        struct wb_place p = {0};
-        int found = wb_place_find(s, run, &p, err);
-
-        wb_place_release(&p);
-        if (found == 0)
-            counts->already++;
-        else if (found == -WB_NOT_FOUND)
-            rc = record(&o, &why);
-        else
-            rc = found;
-        counts->recorded += rc == 0 && found < 0;
-        if (found < 0 && found != -WB_NOT_FOUND) {
-            free(o.arm_text);
-            free(o.campaign_text);
-            return rc;
-        }
-    }
+    if (rc == 0)
+        rc = take(m, &o, line, &why);
     free(o.arm_text);
     free(o.campaign_text);
     if (rc == -WB_INVALID || rc == -WB_LIMIT) {
-        refuse(refused, line, in, &why);
+        refuse(m, line, wb_json_str_or(in, "id", NULL), &why);
         return 0;
     }
     if (rc < 0 && err)
@@ -348,16 +477,43 @@ static int import_line(struct wb_store *s, const char *source, const char *text,
     return rc < 0 ? wb_wrap(err, "line %lld", (long long)line) : 0;
 }
 
-int wb_store_import_results(struct wb_store *s, const char *source, const char *text, size_t n,
-                            wb_json **report, struct wb_err *err)
+static int import_lines(struct import *m, const char *text, size_t n,
+                        const struct wb_cancel *cancel, struct wb_err *err)
 {
-    WB_AUTO_JSON wb_json *out = wb_json_object();
-    wb_json *refused = wb_json_array();
-    struct counts counts = {0};
     int64_t line = 0;
     int rc = 0;
 
-    wb_json_set(out, "refused", refused);
+    for (size_t at = 0; rc == 0 && at < n;) {
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - text) - at : n - at;
+
+        if (++line > LINES_MAX)
+            rc = wb_fail(err, WB_LIMIT, "more than %d lines of results", LINES_MAX);
+        else if (wb_cancelled(cancel))
+            rc = wb_fail(err, WB_CANCELLED, "interrupted; the same command goes on");
+        else if (len && strspn(text + at, " \t\r") < len)
+            rc = import_line(m, text + at, len, line, err);
+        at += len + 1;
+    }
+    if (rc == 0 || rc == -WB_CANCELLED) {
+        struct wb_err why = WB_ERR_INIT;
+        int last = flush(m, &why);
+
+        if (last < 0 && err)
+            *err = why;
+        rc = last < 0 ? last : rc;
+    }
+    forget_pending(m);
+    return rc;
+}
+
+int wb_store_import_results(struct wb_store *s, const char *source, const char *text, size_t n,
+                            const struct wb_cancel *cancel, wb_json **report, struct wb_err *err)
+{
+    struct import *m;
+    wb_json *out;
+    int rc;
+
     if (!wb_safe_name(source))
         return wb_fail(err, WB_INVALID,
                        "source: a word of letters, digits, '.', '_', '@' and '-', not '%.80s'",
@@ -365,21 +521,22 @@ int wb_store_import_results(struct wb_store *s, const char *source, const char *
     if (n > WB_RESULTS_MAX)
         return wb_fail(err, WB_LIMIT, "%zu bytes of results, at most %u are read", n,
                        WB_RESULTS_MAX);
-    for (size_t at = 0; rc == 0 && at < n;) {
-        const char *end = memchr(text + at, '\n', n - at);
-        size_t len = end ? (size_t)(end - text) - at : n - at;
-
-        if (++line > LINES_MAX)
-            return wb_fail(err, WB_LIMIT, "more than %d lines of results", LINES_MAX);
-        if (len && strspn(text + at, " \t\r") < len)
-            rc = import_line(s, source, text + at, len, line, &counts, refused, err);
-        at += len + 1;
-    }
-    if (rc < 0)
-        return rc;
+    m = wb_calloc(1, sizeof(*m));
+    m->s = s;
+    m->source = source;
+    m->refused = wb_json_array();
+    rc = import_lines(m, text, n, cancel, err);
+    if (rc < 0 && m->recorded)
+        (void)wb_wrap(err, "%lld results were recorded before", (long long)m->recorded);
+    out = wb_json_object();
     wb_json_set_str(out, "source", source);
-    wb_json_set_int(out, "recorded", counts.recorded);
-    wb_json_set_int(out, "already", counts.already);
-    *report = WB_STEAL(out);
-    return 0;
+    wb_json_set_int(out, "recorded", m->recorded);
+    wb_json_set_int(out, "already", m->already);
+    wb_json_set(out, "refused", m->refused);
+    free(m);
+    if (rc == 0 || rc == -WB_CANCELLED)
+        *report = out;
+    else
+        wb_json_free(out);
+    return rc;
 }

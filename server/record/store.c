@@ -10,6 +10,7 @@
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/rng.h"
+#include "server/record/files.h"
 #include "server/record/index.h"
 #include "server/record/quarantine.h"
 
@@ -291,9 +292,12 @@ static bool read_added(const char *text, size_t n, struct wb_added *out)
         name--;
     if (end - name > 5 && !strncmp(text + end - 5, ".json", 5))
         end -= 5;
-    if (name == 0 || end == name)
-        return false;
     out->path = wb_strndup(text, len);
+    if (name == 0 || end == name || !wb_safe_path(out->path) ||
+        (strncmp(text, "runs/", 5) != 0 && strncmp(text, WB_ANNOTATIONS "/", 12) != 0)) {
+        free(WB_STEAL(out->path));
+        return false;
+    }
     out->id = wb_strndup(text + name, end - name);
     return true;
 }

@@ -3,7 +3,7 @@
 # fast-import of what the real code makes), making the index, lists, show, compare, and a commit
 # against git itself doing the same in a store of the same size. Bars: commit p95 at most twice
 # git's and flat, questions p95 at most 50 ms, start at most 1 s, 100,000 records indexed in 60 s,
-# at most 50 MB of anonymous memory.
+# at most 50 MB of anonymous memory, also while the index is made.
 set -u
 cd -- "$(dirname -- "$0")/../.." || exit 2
 build=${B:-build}
@@ -37,12 +37,12 @@ for n in ${SIZES:-100 10000 100000}; do
         case $what in
         reindex) bar reindex "$(awk -v v="$p95" 'BEGIN { print v / 1000 }')" 60 s ;;
         start) bar "start p95" "$p95" 1000 ms ;;
-        memory) bar memory "$p50" 50 MB ;;
+        memory*) bar "$what" "$p50" 50 MB ;;
         *) bar "$what p95" "$p95" 50 "ms, p50 $p50" ;;
         esac
     done <"$tmp/asked"
     from=$(ms)
-    for _ in 1 2 3 4 5; do "$build/weighbridge" list --limit 20 --store "$store" >"$tmp/listed"; done
+    for _ in 1 2 3 4 5; do "$build/weighbridge" list --limit 20 --store "$store" >"$tmp/listed" 2>"$tmp/said"; done
     bar "list command" $((($(ms) - from) / 5)) 1000 ms
     COUNT=${COUNT:-100} SEED=$store TMPDIR=$tmp tests/bench/commit.sh | sed 's/^/  /' || failed=1
     printf '       index %d bytes a run, packed records %d bytes a run\n' \

@@ -421,11 +421,155 @@ static void test_list_with_damage(void **state)
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+/* What verifying n runs of one day reads. */
+static struct wb_git_work work_of(const char *dir, int n)
+{
+    WB_AUTO_FREE char *sub = wb_strf("%s/%d", dir, n);
+    struct wb_git_work work;
+    struct wb_store *s;
+
+    assert_int_equal(wb_mkdir_all(sub, 0755, NULL), 0);
+    s = open_store(sub, true);
+    commit_records(s, 0, n);
+    wb_store_close(s);
+    s = open_store(sub, false);
+    assert_undamaged(s, (size_t)n);
+    work = wb_git_work(s->git);
+    wb_store_close(s);
+    return work;
+}
+
+/* Twice as many runs of a day are twice the work, not four times: a day's folder is one tree. */
+static void test_linear(void **state)
+{
+    struct wb_git_work one = work_of(*state, 60), two = work_of(*state, 120);
+
+    assert_true(one.objects >= 60 * 10);
+    assert_true(two.objects * 10 <= one.objects * 21);
+    assert_true(two.entries * 10 <= one.entries * 21);
+}
+
+/* Stores of before commits said what they added, and messages that only look as if they did. */
+static void test_messages_of_others(void **state)
+{
+    static const char *const messages[] = {
+        "%s docker x1, round 1: ok, valid",
+        "%s\n\nadded: ../../x 0123456789012345678901234567890123456789 more",
+        "%s\n\nadded: runs/2026/11/30/x 01234567890123456789012345678901234567",
+        "%s\n\nadded: 0123456789012345678901234567890123456789",
+        "%s\n\nadded: /.json 0123456789012345678901234567890123456789",
+        "%s\n\nadded: \nadded:\n added: a/b 0123456789012345678901234567890123456789",
+    };
+    const char *dir = *state;
+    struct wb_store *s = open_store(dir, true);
+    WB_AUTO_FREE char *parent = NULL;
+
+    for (size_t i = 0; i < WB_LEN(messages); i++) {
+        WB_AUTO_FREE char *commit = commit_record(s, (int)i);
+        WB_AUTO_FREE char *tree = wb_strf("%s^{tree}", commit);
+        WB_AUTO_FREE char *run = wb_strf("run_01JX8AB%03zuCDEFGHJKMNPQRST", i);
+        WB_AUTO_FREE char *message = NULL;
+        struct wb_buf text = WB_BUF_INIT(4096);
+        char *next;
+
+        for (const char *m = messages[i]; *m; m++) /* "%s" is the run */
+            if (*m == '%') {
+                wb_buf_adds(&text, run);
+                m++;
+            } else {
+                wb_buf_addc(&text, *m);
+            }
+        message = wb_buf_take(&text);
+        next = parent ? git(dir, "commit-tree", tree, "-p", parent, "-m", message)
+                      : git(dir, "commit-tree", tree, "-m", message);
+        assert_non_null(next);
+        free(parent);
+        parent = next;
+        free(git(dir, "update-ref", "refs/heads/records/lab", parent));
+        assert_undamaged(s, i + 1);
+        {
+            struct wb_run_place place = {0};
+            struct wb_err err = WB_ERR_INIT;
+
+            assert_int_equal(wb_store_where(s, run, &place, &err), 0);
+            assert_string_equal(place.commit, parent);
+            wb_run_place_release(&place);
+        }
+    }
+    wb_store_close(s);
+}
+
+/* A commit that says it added something else than what stands there. */
+static void test_lying_message(void **state)
+{
+    static const struct {
+        const char *path, *code;
+    } cases[] = {
+        {PATH1, "changed"},                    /* another object */
+        {"runs/2026/11/29/" RUN1, "lost"},     /* another place */
+        {"runs/2026/11/30/run_NEVER", "lost"}, /* another run */
+    };
+    const char *dir = *state;
+    struct wb_store *s = open_store(dir, true);
+    WB_AUTO_FREE char *commit = commit_record(s, 1);
+    WB_AUTO_FREE char *tree = wb_strf("%s^{tree}", commit);
+
+    for (size_t i = 0; i < WB_LEN(cases); i++) {
+        WB_AUTO_FREE char *message =
+            wb_strf(RUN1 " x\n\nadded: %s 0123456789012345678901234567890123456789", cases[i].path);
+        WB_AUTO_FREE char *next = git(dir, "commit-tree", tree, "-m", message);
+        WB_AUTO_JSON wb_json *damage = NULL;
+
+        free(git(dir, "update-ref", "refs/heads/records/lab", next));
+        damage = verify_all(s, NULL);
+        if (count_code(damage, NULL, NULL, cases[i].code) != 1) {
+            print_damage(damage);
+            fail_msg("case %zu", i);
+        }
+    }
+    wb_store_close(s);
+}
+
+/* Programs of a recipe outside of steps/ are as much part of it as the steps. */
+static void test_executables(void **state)
+{
+    struct wb_store *s = open_store(*state, true);
+    struct wb_record r = make_record(1);
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_buf lines = WB_BUF_INIT(65536);
+    char hex[WB_SHA256_HEX], commit[41];
+
+    sample_file(&r.recipe_files, &r.nrecipe_files, "tools/helper", "#!/bin/sh\n");
+    r.recipe_files[r.nrecipe_files - 1].executable = true;
+    for (size_t i = 0; i < r.nrecipe_files; i++) {
+        const struct wb_raw_file *f = &r.recipe_files[i];
+        bool x = f->executable || !strncmp(f->name, "steps/", 6);
+
+        wb_sha256_of(f->data, f->n, hex);
+        wb_buf_addf(&lines, "%s %c %s\n", f->name, x ? 'x' : '-', hex);
+    }
+    wb_sha256_of(wb_buf_str(&lines), lines.len, hex);
+    wb_buf_release(&lines);
+    wb_json_set_str(wb_json_get(r.summary, "recipe"), "digest", hex);
+    assert_int_equal(wb_store_commit(s, &r, commit, &err), 0);
+    wb_record_release(&r);
+    assert_undamaged(s, 1);
+    wb_store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_every_object),     T(test_named),       T(test_packs),
-        T(test_references),       T(test_disagreeing), T(test_lost_run),
+        cmocka_unit_test_setup_teardown(test_linear, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_messages_of_others, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_lying_message, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_executables, fixture_setup, fixture_teardown),
+        T(test_every_object),
+        T(test_named),
+        T(test_packs),
+        T(test_references),
+        T(test_disagreeing),
+        T(test_lost_run),
         T(test_list_with_damage),
     };
 

@@ -3,6 +3,9 @@
  */
 #include "tests/unit/record/fixture.h"
 
+#include <unistd.h>
+
+#include "server/base/cancel.h"
 #include "server/record/import.h"
 #include "server/record/query.h"
 
@@ -136,7 +139,11 @@ static void test_not_a_store(void **state)
     assert_int_equal(wb_store_open(empty, true, "none", &e, &err), 0);
     wb_store_close(e);
     assert_int_equal(import_rc(s, empty, &report), -WB_NOT_FOUND);
-    assert_int_equal(import_rc(s, absent, &report), -WB_UNAVAILABLE);
+    assert_int_equal(import_rc(s, absent, &report), -WB_NOT_FOUND);
+    assert_int_equal(import_rc(s, dir, &report), -WB_INVALID); /* a folder, but no repository */
+    assert_int_equal(wb_file_put(mark, "", 0, &err), 0);
+    assert_int_equal(import_rc(s, mark, &report), -WB_INVALID); /* a file */
+    assert_int_equal(unlink(mark), 0);
     assert_int_equal(import_rc(s, ext, &report), -WB_UNAVAILABLE);
     assert_false(wb_path_exists(mark));
     assert_null(report);
@@ -150,7 +157,7 @@ static wb_json *results(struct wb_store *s, const char *source, const char *text
     struct wb_err err = WB_ERR_INIT;
     wb_json *report = NULL;
 
-    if (wb_store_import_results(s, source, text, strlen(text), &report, &err) < 0)
+    if (wb_store_import_results(s, source, text, strlen(text), NULL, &report, &err) < 0)
         fail_msg("results: %s: %s", err.context, err.root);
     return report;
 }
@@ -179,6 +186,22 @@ static void test_lines(void **state)
         {"{\"test\":\"t\"}", "id"},
         {"{\"id\":\"1\"}", "test"},
         {"{\"id\":\"1\",\"test\":\"t\",\"measured_at\":1803981240}", "metrics"},
+        {LINE(",\"version\":7.2"), "version: a text of one line"},
+        {LINE(",\"name\":\"\""), "name: a text of one line"},
+        {LINE(",\"host\":null"), "host: a text of one line"},
+        {LINE(",\"host_class\":[\"a\"]"), "host_class: a text of one line"},
+        {LINE(",\"outcome\":1"), "outcome: a text of one line"},
+        {LINE(",\"campaign\":7"), "campaign: needed is a text"},
+        {LINE(",\"round\":\"3\""), "round: a whole number from 1 to 1000000"},
+        {LINE(",\"round\":0"), "round: a whole number from 1 to 1000000"},
+        {LINE(",\"round\":2.5"), "round: a whole number from 1 to 1000000"},
+        {LINE(",\"round\":1000000"), NULL},
+        {"{\"id\":\"1\",\"test\":\"t\",\"measured_at\":1803981240,\"metrics\":{\"a\":"
+         "{\"value\":5,\"better\":\"lower\",\"unit\":7}}}",
+         "metrics: a: the unit is a text of one line, at most 40 bytes"},
+        {"{\"id\":\"1\",\"test\":\"t\",\"measured_at\":1803981240,\"metrics\":{\"a\":"
+         "{\"value\":\"5\",\"better\":\"lower\"}}}",
+         "no number"},
         {"{\"id\":\"1\",\"test\":\"t\",\"measured_at\":1803981240,\"metrics\":{\"a\":5}}",
          "no number"},
         {"{\"id\":\"1\",\"test\":\"t\",\"measured_at\":1803981240,\"metrics\":{\"a\":"
@@ -223,6 +246,91 @@ static void test_again(void **state)
     assert_int_equal(wb_json_int_or(second, "already", -1), 2);
     assert_int_equal(wb_json_int_or(other, "recorded", -1), 1);
     assert_undamaged(s, 2);
+    wb_store_close(s);
+}
+
+/* Many go into few commits, an interruption loses none that were told, and each is found, verified
+ * and pushed like any other. */
+static void test_many(void **state)
+{
+    const char *dir = *state;
+    struct wb_store *s = open_store(dir, true);
+    struct wb_cancel *cancel = wb_cancel_new();
+    struct wb_buf text = WB_BUF_INIT(8u << 20);
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_run_place place = {0};
+    WB_AUTO_FREE char *commits = NULL;
+    WB_AUTO_FREE char *first = NULL;
+    wb_json *report = NULL;
+    const size_t n = 2500; /* one batch and a half, over two days */
+
+    for (size_t i = 0; i < n; i++)
+        wb_buf_addf(&text,
+                    "{\"id\":\"r%zu\",\"test\":\"t\",\"measured_at\":%lld,\"metrics\":{\"ops\":"
+                    "{\"value\":%zu,\"unit\":\"ops/s\",\"better\":\"higher\"}}}\n",
+                    i, 1796053309LL + (long long)i * 30, i);
+    wb_cancel_set(cancel, 0);
+    assert_int_equal(
+        wb_store_import_results(s, "many", wb_buf_str(&text), text.len, cancel, &report, &err),
+        -WB_CANCELLED);
+    assert_int_equal(wb_json_int_or(report, "recorded", -1), 0);
+    wb_json_free(report);
+    wb_cancel_free(cancel);
+
+    report = results(s, "many", wb_buf_str(&text));
+    assert_int_equal(wb_json_int_or(report, "recorded", -1), (int)n);
+    wb_json_free(report);
+    report = results(s, "many", wb_buf_str(&text));
+    assert_int_equal(wb_json_int_or(report, "recorded", -1), 0);
+    assert_int_equal(wb_json_int_or(report, "already", -1), (int)n);
+    wb_json_free(report);
+    commits = git(dir, "rev-list", "--count", "HEAD");
+    assert_string_equal(commits, "2");
+    assert_int_equal(count_runs(s), n);
+    assert_undamaged(s, n);
+    assert_fsck(dir, false);
+    {
+        WB_AUTO_JSON wb_json *list = list_all(s);
+        const char *run = wb_json_str_or(wb_json_at(list, n / 2), "id", "");
+        WB_AUTO_JSON wb_json *damage = wb_json_array();
+        size_t runs = 0;
+
+        assert_int_equal(wb_store_where(s, run, &place, &err), 0);
+        first = git(dir, "rev-parse", "HEAD~1");
+        assert_string_equal(place.commit, first);
+        wb_run_place_release(&place);
+        assert_int_equal(wb_store_verify(s, run, damage, &runs, &err), 0);
+        assert_int_equal(wb_json_len(damage), 0);
+        assert_int_equal(runs, 1);
+    }
+    wb_buf_release(&text);
+    wb_store_close(s);
+}
+
+/* A result that is too big does not keep its neighbours out, nor does one that another process
+ * records meanwhile. */
+static void test_one_too_big(void **state)
+{
+    struct wb_store *s = open_store(*state, true);
+    struct wb_buf text = WB_BUF_INIT(WB_RESULTS_MAX);
+    wb_json *report;
+
+    wb_buf_adds(&text, LINE(""));
+    wb_buf_adds(&text, "{\"id\":\"2\",\"test\":\"t\",\"measured_at\":1803981240,\"more\":\"");
+    while (text.len < (33u << 20))
+        wb_buf_adds(&text, "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmn");
+    wb_buf_adds(&text, "\",\"metrics\":{\"a\":{\"value\":5,\"better\":\"lower\"}}}\n"
+                       "{\"id\":\"3\",\"test\":\"t\",\"measured_at\":1803981240,\"metrics\":{\"a\":"
+                       "{\"value\":5,\"better\":\"lower\"}}}\n");
+    report = results(s, "a", wb_buf_str(&text));
+    assert_int_equal(wb_json_int_or(report, "recorded", -1), 2);
+    assert_int_equal(wb_json_len(wb_json_get(report, "refused")), 1);
+    assert_int_equal(wb_json_int_or(wb_json_at(wb_json_get(report, "refused"), 0), "line", -1), 2);
+    assert_string_equal(wb_json_str_or(wb_json_at(wb_json_get(report, "refused"), 0), "id", ""),
+                        "2");
+    wb_json_free(report);
+    assert_undamaged(s, 2);
+    wb_buf_release(&text);
     wb_store_close(s);
 }
 
@@ -332,6 +440,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_not_a_store, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_lines, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_again, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_many, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_one_too_big, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_variants, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_times, fixture_setup, fixture_teardown),
     };
