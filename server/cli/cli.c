@@ -36,21 +36,31 @@ const struct wb_opt wb_common_opts[] = {
     {0},
 };
 
-static int say(const struct wb_cli *cli, enum wb_exit rc, const char *code, const char *text)
+/* Takes doc; NULL: the error is all of the document. */
+static int say(const struct wb_cli *cli, enum wb_exit rc, const char *code, const char *text,
+               wb_json *doc)
 {
     if (cli->json) {
-        wb_json *doc = wb_json_object(), *e = wb_json_object();
+        wb_json *e = wb_json_object();
 
+        if (!doc)
+            doc = wb_json_object();
         wb_json_set_str(e, "code", code);
         wb_json_set_str(e, "message", text);
         wb_json_set(doc, "error", e);
-        wb_cli_answer(cli, doc, NULL);
+        wb_cli_answer(cli, WB_STEAL(doc), NULL);
     }
+    wb_json_free(doc);
     (void)fprintf(stderr, "weighbridge: %s\n", text);
     return (int)rc;
 }
 
 int wb_cli_fail(const struct wb_cli *cli, const struct wb_err *err)
+{
+    return wb_cli_fail_with(cli, err, NULL);
+}
+
+int wb_cli_fail_with(const struct wb_cli *cli, const struct wb_err *err, wb_json *doc)
 {
     static const enum wb_exit exits[] = {
         [WB_INVALID] = WB_EXIT_USAGE,     [WB_NOT_FOUND] = WB_EXIT_NOT_FOUND,
@@ -64,7 +74,7 @@ int wb_cli_fail(const struct wb_cli *cli, const struct wb_err *err)
     enum wb_exit rc =
         err->code > 0 && (size_t)err->code < WB_LEN(exits) ? exits[err->code] : WB_EXIT_UNEXPECTED;
 
-    return say(cli, rc, wb_code_name(err->code), wb_err_text(err, text, sizeof(text)));
+    return say(cli, rc, wb_code_name(err->code), wb_err_text(err, text, sizeof(text)), doc);
 }
 
 void wb_cli_answer(const struct wb_cli *cli, wb_json *doc, const char *list)
@@ -213,14 +223,15 @@ static int unknown_command(const struct wb_cli *cli, const char *name)
     WB_AUTO_FREE char *text = NULL;
 
     if (!name || name[0] == '-')
-        return say(cli, WB_EXIT_USAGE, "invalid", "name a command; 'weighbridge help' lists them");
+        return say(cli, WB_EXIT_USAGE, "invalid", "name a command; 'weighbridge help' lists them",
+                   NULL);
     for (size_t i = 0; wb_commands[i]; i++)
         if (!wb_commands[i]->hidden)
             wb_strv_add(&words, wb_commands[i]->name);
     hint = wb_did_you_mean(name, (const char *const *)words.v);
     text = wb_strf("there is no command '%s'%s; 'weighbridge help' lists them", name, hint);
     wb_strv_release(&words);
-    return say(cli, WB_EXIT_USAGE, "invalid", text);
+    return say(cli, WB_EXIT_USAGE, "invalid", text, NULL);
 }
 
 /* $name, or NULL when unset or empty. */

@@ -87,6 +87,8 @@ extern const struct wb_command *const wb_commands[];
 
 /* Reports an error once at the edge and gives the exit code that fits its code. */
 int wb_cli_fail(const struct wb_cli *cli, const struct wb_err *err);
+/* The same; with --json the one document is doc, which is taken, with "error" in it. */
+int wb_cli_fail_with(const struct wb_cli *cli, const struct wb_err *err, wb_json *doc);
 /* Prints a document on stdout, and frees it: as one document, or with --ndjson in lines. list names
  * the member whose items are a line each; NULL: the document is one line. */
 void wb_cli_answer(const struct wb_cli *cli, wb_json *doc, const char *list);

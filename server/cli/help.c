@@ -8,7 +8,8 @@
 #include "server/base/problems.h"
 #include "server/cli/config.h"
 
-#define NAMES_MAX 26 /* columns for option names; longer ones have a line of their own */
+#define USAGE_REST 40 /* columns of a usage line beside the arguments, at most */
+#define NAMES_MAX 26  /* columns for option names; longer ones have a line of their own */
 
 /* ---- what holds for all commands ---- */
 
@@ -193,8 +194,11 @@ static int help_command(const struct wb_cli *cli, const struct wb_command *cmd)
 {
     struct wb_buf b = WB_BUF_INIT(65536);
 
-    wb_buf_addf(&b, "usage: weighbridge %s%s%s [OPTIONS]\n\n", cmd->name, cmd->args ? " " : "",
-                cmd->args ? cmd->args : "");
+    if (cmd->args && strlen(cmd->args) + USAGE_REST > (size_t)cli->width)
+        wb_buf_addf(&b, "usage: weighbridge %s\n    %s\n    [OPTIONS]\n\n", cmd->name, cmd->args);
+    else
+        wb_buf_addf(&b, "usage: weighbridge %s%s%s [OPTIONS]\n\n", cmd->name, cmd->args ? " " : "",
+                    cmd->args ? cmd->args : "");
     wb_text_wrapped(&b, "", 0, cmd->summary, cli->width);
     if (cmd->help) {
         wb_buf_addc(&b, '\n');

@@ -76,7 +76,7 @@ static int import(const struct wb_cli *cli, const void *options, int argc, char 
     struct wb_store *s = NULL;
     wb_json *report = NULL;
     bool refused = false;
-    int rc = wb_store_open(cli->store_path, true, NULL, &s, &err), code = WB_EXIT_OK;
+    int rc = wb_store_open(cli->store_path, true, NULL, &s, &err);
 
     if (rc == 0)
         rc = wb_cancel_on_signals(cancel, &err);
@@ -86,21 +86,19 @@ static int import(const struct wb_cli *cli, const void *options, int argc, char 
     wb_store_close(s);
     wb_cancel_free(cancel);
     refused = wb_json_len(wb_json_get(report, "refused")) > 0;
-    if (report && !(rc < 0 && cli->json)) {
-        if (cli->json) {
-            wb_cli_answer(cli, wb_json_ref(report), NULL);
-        } else {
-            if (o->results)
-                print_results(report, &out);
-            else
-                print_refs(cli, report, &out);
-            wb_cli_print(&out);
-        }
+    if (report && !cli->json) {
+        if (o->results)
+            print_results(report, &out);
+        else
+            print_refs(cli, report, &out);
+        wb_cli_print(&out);
     }
-    wb_json_free(report);
     if (rc < 0)
-        code = wb_cli_fail(cli, &err);
-    return code != WB_EXIT_OK ? code : refused ? WB_EXIT_USAGE : WB_EXIT_OK;
+        return wb_cli_fail_with(cli, &err, report);
+    if (cli->json)
+        wb_cli_answer(cli, WB_STEAL(report), NULL);
+    wb_json_free(report);
+    return refused ? WB_EXIT_USAGE : WB_EXIT_OK;
 }
 
 const struct wb_command wb_cmd_import = {

@@ -7,6 +7,7 @@
 #include "server/cli/commands.h"
 #include "server/cli/filters.h"
 #include "server/cli/history.h"
+#include "server/cli/list_hosts.h"
 #include "server/cli/records.h"
 #include "server/record/annotate.h"
 
@@ -26,8 +27,9 @@ static const struct wb_opt opts[] = {
     {0},
 };
 
-enum what { RUNS, CAMPAIGNS, SERIES, FINDINGS, ANNOTATIONS };
-static const char *const whats[] = {"runs", "campaigns", "series", "findings", "annotations", NULL};
+enum what { RUNS, CAMPAIGNS, SERIES, FINDINGS, ANNOTATIONS, HOSTS };
+static const char *const whats[] = {"runs",        "campaigns", "series", "findings",
+                                    "annotations", "hosts",     NULL};
 
 static int read_sort(const char *text, struct wb_query *q, struct wb_err *err)
 {
@@ -229,6 +231,15 @@ static int pages(const struct wb_cli *cli, struct wb_store *s, enum what what,
     if (rc == 0 && o->sort && what != RUNS && ask.q.order != WB_BY_STARTED)
         rc = wb_fail(err, WB_INVALID, "--sort: only runs can be sorted by a figure");
     ask.q.limit = all ? WB_PAGE_MAX : (size_t)o->limit;
+    if (what == HOSTS) {
+        if (rc == 0 && (o->sort || o->from))
+            rc = wb_fail(err, WB_INVALID,
+                         "hosts are listed as a whole: leave --sort and --from out");
+        if (rc == 0)
+            rc = wb_cli_list_hosts(cli, s, &ask.q, err);
+        wb_cli_question_release(&ask);
+        return rc;
+    }
     do {
         WB_AUTO_FREE char *next = NULL;
         wb_json *items = NULL;
@@ -285,14 +296,15 @@ static int list(const struct wb_cli *cli, const void *options, int argc, char **
 
 const struct wb_command wb_cmd_list = {
     .name = "list",
-    .args = "[runs|campaigns|series|findings|annotations]",
-    .summary = "list runs, campaigns, series, findings or annotations",
+    .args = "[runs|campaigns|series|findings|annotations|hosts]",
+    .summary = "list runs, campaigns, series, findings, annotations or hosts",
     .help =
         "Newest first. Ids are shortened so far that they can still be told apart; every command\n"
         "takes the beginning of an id. 'ops' is the throughput of the first closed-loop phase,\n"
         "'p99' is of the first open-loop one. Filters hold together; for campaigns and series\n"
         "they mean those that have such a run. Series are histories of one arm; findings are\n"
-        "where they changed their level, the worst first.\n",
+        "where they changed their level, the worst first. Hosts are those of the records, with\n"
+        "what this one does now.\n",
     .examples = "  weighbridge list --outcome sut-error --since 7d\n"
                 "  weighbridge list --arm 'docker x1' --sort -throughput -n 10\n"
                 "  weighbridge list campaigns --json\n",

@@ -4,6 +4,8 @@
 
 #include "server/base/problems.h"
 #include "server/cli/commands.h"
+#include "server/cli/live.h"
+#include "server/cli/logs_follow.h"
 #include "server/cli/records.h"
 
 #define STREAM_MAX (1u << 30) /* as much as a record holds of one stream */
@@ -11,8 +13,11 @@
 
 struct options {
     const char *stream;
+    bool follow;
 };
 static const struct wb_opt opts[] = {
+    {"follow", 'f', WB_OPT_FLAG, offsetof(struct options, follow), NULL, 0, 0,
+     "of a campaign or run that goes on here: until it is over"},
     {"stream", 's', WB_OPT_TEXT, offsetof(struct options, stream), "NAME", 0, 0,
      "only this one, byte for byte unless to a terminal"},
     {0},
@@ -123,20 +128,41 @@ static int print_logs(const struct wb_cli *cli, struct wb_store *s, const char *
     return rc;
 }
 
+/* A run or campaign with a folder here is followed; -1: it has none. */
+static int follow(const struct wb_cli *cli, const char *typed, const char *stream)
+{
+    WB_AUTO_FREE char *run = NULL;
+    WB_AUTO_FREE char *campaign = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    int rc = wb_live_find_run(cli->state_dir, typed, &run, &campaign, &err);
+
+    if (rc == -WB_NOT_FOUND)
+        rc = wb_live_find(cli->state_dir, typed, &campaign, &err);
+    if (rc == -WB_NOT_FOUND)
+        return -1;
+    if (rc < 0)
+        return wb_cli_fail(cli, &err);
+    return wb_logs_follow(&(struct wb_logs_follow){cli, campaign, run, stream});
+}
+
 static int logs(const struct wb_cli *cli, const void *options, int argc, char **argv)
 {
     const struct options *o = options;
     struct wb_err err = WB_ERR_INIT;
     struct wb_store *s = NULL;
     struct wb_cli_id id = {0};
-    int rc = wb_cli_open_store(cli, &s, &err);
+    int followed = o->follow ? follow(cli, argv[0], o->stream) : -1, rc;
 
     (void)argc; /* one, checked before */
+    if (followed >= 0)
+        return followed;
+    rc = wb_cli_open_store(cli, &s, &err);
     if (rc == 0)
         rc = wb_cli_find(s, argv[0], &id, &err);
     if (rc == 0 && !id.run)
         rc = wb_fail(&err, WB_INVALID,
-                     "%s is a campaign; logs are kept run by run, 'weighbridge show %s' lists them",
+                     "%s is a campaign; logs are kept run by run, 'weighbridge show %s' lists them "
+                     "(-f follows one that runs)",
                      id.campaign, id.campaign);
     if (rc == 0)
         rc = print_logs(cli, s, id.run, o->stream, &err);
@@ -147,11 +173,16 @@ static int logs(const struct wb_cli *cli, const void *options, int argc, char **
 
 const struct wb_command wb_cmd_logs = {
     .name = "logs",
-    .args = "RUN",
-    .summary = "logs and other raw data of a run",
+    .args = "ID",
+    .summary = "logs and other raw data of a run, also of one that goes on",
     .help =
         "Without --stream: all logs, one after the other. Control characters are shown as '?'.\n"
-        "'weighbridge show RUN' lists the streams there are.\n",
+        "'weighbridge show RUN' lists the streams there are. With -f ID may be a campaign: its\n"
+        "events and the logs of its runs go out as they are written, each line once, until it\n"
+        "is over; Ctrl-C only stops looking (exit 130). What is recorded already is shown as\n"
+        "without -f. With --json or --ndjson each line is a document of its own.\n",
+    .examples = "  weighbridge logs 01JX8AB003 --stream db0.log\n"
+                "  weighbridge logs cmp_01JX8A -f\n",
     .opts = opts,
     .opts_size = sizeof(struct options),
     .min_args = 1,

@@ -7,8 +7,8 @@
 
 #include "server/base/cancel.h"
 #include "server/base/clock.h"
-#include "server/base/file.h"
 #include "server/cli/commands.h"
+#include "server/cli/live.h"
 #include "server/cli/places.h"
 #include "server/cli/progress.h"
 #include "server/engine/campaign.h"
@@ -25,43 +25,6 @@ struct watch {
     int fd;
     struct wb_buf rest; /* of a line that is not whole yet */
 };
-
-/* The campaign whose id begins as typed, or, with NULL, the only one that runs. */
-static int find(struct watch *w, const char *typed, struct wb_err *err)
-{
-    struct wb_strv all = {0};
-    struct wb_buf names = WB_BUF_INIT(4096);
-    size_t n = 0;
-    int rc = wb_campaign_list(w->places.state, &all, err);
-
-    for (size_t i = 0; rc == 0 && i < all.n; i++) {
-        struct wb_campaign_holder h = {0};
-        const char *bare = strncmp(all.v[i], "cmp_", 4) ? all.v[i] : all.v[i] + 4;
-
-        if (typed && strncmp(all.v[i], typed, strlen(typed)) != 0 &&
-            strncmp(bare, typed, strlen(typed)) != 0)
-            continue;
-        if (!typed && (wb_campaign_look(w->places.state, all.v[i], &h, NULL) < 0 || !h.held))
-            continue;
-        if (n++ < 5)
-            wb_buf_addf(&names, "%s%s", n > 1 ? ", " : "", all.v[i]);
-        free(w->id);
-        w->id = wb_strdup(all.v[i]);
-    }
-    if (rc == 0 && n == 0)
-        rc = typed ? wb_fail(err, WB_NOT_FOUND,
-                             "there is no campaign '%s' in %s; 'weighbridge list campaigns' shows "
-                             "recorded ones",
-                             typed, w->places.state)
-                   : wb_fail(err, WB_NOT_FOUND, "no campaign runs here now (looked in %s)",
-                             w->places.state);
-    else if (rc == 0 && n > 1)
-        rc = wb_fail(err, WB_CONFLICT, "more than one: %s%s", wb_buf_str(&names),
-                     n > 5 ? ", ..." : "");
-    wb_buf_release(&names);
-    wb_strv_release(&all);
-    return rc;
-}
 
 static void tell(struct watch *w, const char *line, size_t n)
 {
@@ -104,15 +67,6 @@ static bool follow(struct watch *w)
     return any;
 }
 
-static char *state_of(const struct watch *w)
-{
-    WB_AUTO_FREE char *path = wb_strf("%s/campaigns/%s/state.json", w->places.state, w->id);
-    WB_AUTO_JSON wb_json *state = NULL;
-
-    WB_IGNORE(wb_json_read_file(path, 8u << 20, &state, NULL)); /* then it is not known */
-    return wb_strdup(wb_json_str_or(state, "state", "unknown"));
-}
-
 static int loop(struct watch *w, struct wb_err *err)
 {
     struct wb_campaign_holder h = {0};
@@ -140,7 +94,7 @@ static int watch(const struct wb_cli *cli, const void *options, int argc, char *
 
     w.cancel = wb_cancel_new();
     if (rc == 0)
-        rc = find(&w, argc ? argv[0] : NULL, &err);
+        rc = wb_live_find(w.places.state, argc ? argv[0] : NULL, &w.id, &err);
     if (rc == 0)
         rc = wb_cancel_on_signals(w.cancel, &err);
     if (rc == 0) {
@@ -163,7 +117,7 @@ static int watch(const struct wb_cli *cli, const void *options, int argc, char *
     } else if (rc < 0) {
         code = wb_cli_fail(cli, &err);
     } else {
-        state = state_of(&w);
+        state = wb_live_state(w.places.state, w.id);
         if (!cli->json)
             (void)printf("campaign %s: %s\n", w.id, state);
     }

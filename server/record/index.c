@@ -15,7 +15,7 @@
 #include "server/record/query.h"
 
 #define APPLICATION_ID 0x57424958 /* "WBIX" */
-#define INDEX_VERSION 3           /* of the tables; another one is made anew */
+#define INDEX_VERSION 4           /* of the tables; another one is made anew */
 #define BUSY_MS 10000             /* for another who reads or writes */
 #define FOLD_WAIT_NS (120 * WB_SEC)
 
@@ -53,7 +53,7 @@ static const char tables[] =
     " tree BLOB NOT NULL, summary BLOB, added BLOB, damaged TEXT, started INTEGER NOT NULL,"
     " ended INTEGER NOT NULL, campaign TEXT, study TEXT, arm TEXT, round INTEGER, outcome TEXT,"
     " validity TEXT, series TEXT, recipe TEXT, version TEXT, digest TEXT, host_class TEXT,"
-    " commit_id TEXT, built INTEGER,"
+    " commit_id TEXT, built INTEGER, host TEXT,"
     " throughput REAL NOT NULL, p99 REAL NOT NULL, UNIQUE (run, ref));"
     "CREATE TABLE campaigns (id TEXT PRIMARY KEY, study TEXT, rounds INTEGER, runs INTEGER,"
     " ok INTEGER, started INTEGER, first INTEGER, ended INTEGER) WITHOUT ROWID;"
@@ -74,6 +74,7 @@ static const char indexes[] = "CREATE INDEX runs_started ON runs (started, run);
                               "CREATE INDEX runs_validity ON runs (validity, started, run);"
                               "CREATE INDEX runs_throughput ON runs (throughput, run);"
                               "CREATE INDEX runs_p99 ON runs (p99, run);"
+                              "CREATE INDEX runs_host ON runs (host, host_class, started);"
                               "CREATE INDEX runs_damaged ON runs (run) WHERE damaged IS NOT NULL;"
                               "CREATE INDEX campaigns_started ON campaigns (started, id);"
                               "CREATE INDEX subjects_series ON subjects (series, first);"

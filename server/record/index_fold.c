@@ -176,6 +176,7 @@ static void bind_summary(struct wb_stmt *st, const wb_json *m, int64_t day_ms)
     wb_stmt_set_text(st, 18, wb_json_str_or(recipe, "version", NULL));
     wb_stmt_set_text(st, 19, wb_json_str_or(subject, "digest", NULL));
     wb_stmt_set_text(st, 20, wb_json_str_or(wb_json_get(m, "host"), "class", NULL));
+    wb_stmt_set_text(st, 25, wb_json_str_or(wb_json_get(m, "host"), "name", NULL));
     wb_stmt_set_real(st, 21, figure(m, "throughput"));
     wb_stmt_set_real(st, 22, figure(m, "p99"));
     wb_stmt_set_text(st, 23, wb_json_str_or(subject, "commit", NULL));
@@ -519,9 +520,9 @@ static int prepare_all(struct fold *f, struct wb_err *err)
         {&f->put_run,
          "INSERT OR REPLACE INTO runs (run, ref, day, tree, summary, added, damaged,"
          " started, ended, campaign, study, arm, round, outcome, validity, series,"
-         " recipe, version, digest, host_class, throughput, p99, commit_id, built)"
+         " recipe, version, digest, host_class, throughput, p99, commit_id, built, host)"
          " VALUES (?1,?2,?3,?4,?5,coalesce(?6,(SELECT added FROM runs WHERE run = ?1 AND"
-         " ref = ?2)),?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24)"},
+         " ref = ?2)),?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25)"},
         {&f->del_run, "DELETE FROM runs WHERE run = ? AND ref = ?"},
         {&f->touch_campaign, "INSERT OR IGNORE INTO temp.touched_campaigns VALUES (?)"},
         {&f->touch_series, "INSERT OR IGNORE INTO temp.touched_series VALUES (?)"},

@@ -15,6 +15,7 @@
 #define PAUSE_MAX_MS 3600000
 #define FAILURES_MAX 20 /* counted; the pause is at its longest by then */
 #define REMOTE_MAX 1000
+#define REFUSED_TOLD 3
 
 /* A reference that is ours and where it stood when the push began. */
 struct offer {
@@ -190,6 +191,26 @@ static void read_line(struct push *p, const char *line, size_t n)
         wb_json_set_str(wb_json_get(p->mine, "pushed"), o->ref, o->hex);
 }
 
+/* Names what was refused, and why, as far as there is room. */
+static int fail_refused(const struct push *p, size_t refused, struct wb_err *err)
+{
+    struct wb_buf names = WB_BUF_INIT(8192);
+    size_t told = 0;
+    int rc;
+
+    for (size_t i = 0; i < p->n && told < REFUSED_TOLD; i++) {
+        if (strcmp(p->v[i].status, "refused") != 0)
+            continue;
+        wb_buf_addf(&names, "%s%.100s", told++ ? ", " : "", p->v[i].ref);
+        if (p->v[i].reason)
+            wb_buf_addf(&names, " (%.100s)", p->v[i].reason);
+    }
+    rc = wb_fail(err, WB_CONFLICT, "%.100s refused %zu reference%s: %s%s", p->remote, refused,
+                 refused == 1 ? "" : "s", wb_buf_str(&names), refused > told ? ", ..." : "");
+    wb_buf_release(&names);
+    return rc;
+}
+
 static int run_push(struct push *p, const struct wb_cancel *cancel, struct wb_err *err)
 {
     struct wb_git_run run = {.limit_ns = PUSH_LIMIT_NS, .network = true, .cancel = cancel};
@@ -203,8 +224,8 @@ static int run_push(struct push *p, const struct wb_cancel *cancel, struct wb_er
     wb_strv_add(&run.args, "--");
     wb_strv_add(&run.args, p->remote);
     for (size_t i = 0; i < p->n; i++) {
-        if (is_pushed(p, &p->v[i]))
-            continue;
+        if (p->v[i].kept)
+            continue; /* all others, also those it had once: it may have lost them */
         wb_strv_addf(&run.args, "%s:%s", p->v[i].hex, p->v[i].ref);
         p->v[i].status = "failed";
         offered++;
@@ -223,8 +244,7 @@ static int run_push(struct push *p, const struct wb_cancel *cancel, struct wb_er
     for (size_t i = 0; i < p->n; i++)
         refused += !strcmp(p->v[i].status, "refused");
     if (rc == 0 && refused)
-        rc = wb_fail(err, WB_CONFLICT, "%s refused %zu reference%s", p->remote, refused,
-                     refused == 1 ? "" : "s");
+        rc = fail_refused(p, refused, err);
     else if (rc == 0 && res.exit_code != 0) {
         WB_AUTO_FREE char *said = wb_last_line(wb_buf_str(&res.err));
 
@@ -319,8 +339,8 @@ int wb_store_push(struct wb_store *s, const char *remote, int64_t now_ms,
     return pushed < 0 ? pushed : rc;
 }
 
-int wb_store_push_due(struct wb_store *s, const char *remote, bool *pending, int64_t *not_before_ms,
-                      struct wb_err *err)
+int wb_store_push_due(struct wb_store *s, const char *remote, int64_t now_ms, bool *pending,
+                      int64_t *not_before_ms, struct wb_err *err)
 {
     struct push p = {.s = s, .remote = remote};
     int rc = open_push(&p, err);
@@ -330,6 +350,8 @@ int wb_store_push_due(struct wb_store *s, const char *remote, bool *pending, int
         for (size_t i = 0; i < p.n; i++)
             *pending |= !is_pushed(&p, &p.v[i]);
         *not_before_ms = *pending ? wb_json_int_or(p.mine, "next_ms", 0) : 0;
+        if (*not_before_ms < 0 || *not_before_ms - now_ms > PAUSE_MAX_MS)
+            *not_before_ms = 0;
     }
     push_release(&p);
     return rc;

@@ -1,7 +1,8 @@
 /*
- * Records to a git remote. What is to be pushed is what the remote has not confirmed yet; a push
- * that failed is due again after a pause that doubles, from half a minute to an hour. State:
- * <store>/weighbridge.push.json, written whole; without it everything is offered again.
+ * Records to a git remote. What waits is what the remote has not confirmed yet; a push offers all,
+ * for the remote may have lost what it had. A push that failed is due again after a pause that
+ * doubles, from half a minute to an hour. State: <store>/weighbridge.push.json, written whole;
+ * without it everything is offered again.
  */
 #ifndef WB_RECORD_PUSH_H
 #define WB_RECORD_PUSH_H
@@ -21,8 +22,9 @@ struct wb_cancel;
 int wb_store_push(struct wb_store *s, const char *remote, int64_t now_ms,
                   const struct wb_cancel *cancel, wb_json **report,
                   struct wb_err *err) WB_MUST_CHECK;
-/* Whether something is to be pushed there, and from when on (Unix ms; 0: at once). */
-int wb_store_push_due(struct wb_store *s, const char *remote, bool *pending, int64_t *not_before_ms,
-                      struct wb_err *err) WB_MUST_CHECK;
+/* Whether something is to be pushed there, and from when on (Unix ms; 0: at once, also when it lies
+ * further ahead of now than the longest pause: then the clock was set back). */
+int wb_store_push_due(struct wb_store *s, const char *remote, int64_t now_ms, bool *pending,
+                      int64_t *not_before_ms, struct wb_err *err) WB_MUST_CHECK;
 
 #endif

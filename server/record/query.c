@@ -605,6 +605,62 @@ int wb_store_series(struct wb_store *s, const struct wb_query *q, wb_json **item
     return groups(s, &series, q, items, next, err);
 }
 
+/* ---- hosts ---- */
+
+struct hosts_question {
+    const struct wb_query *q;
+    wb_json *list;
+};
+
+static int read_hosts(struct wb_db *db, void *arg, struct wb_err *err)
+{
+    struct hosts_question *question = arg;
+    struct ask a = {.sql = WB_BUF_INIT(SQL_MAX)};
+    WB_AUTO_STMT struct wb_stmt *st = NULL;
+    int rc;
+
+    wb_json_free(question->list);
+    question->list = wb_json_array();
+    wb_buf_adds(&a.sql, "SELECT host, host_class, count(*), sum(outcome = 'ok'), min(started),"
+                        " max(started) FROM runs");
+    rc = add_filters(&a, question->q, err);
+    wb_buf_addf(&a.sql,
+                "%s host <> '' GROUP BY host, host_class ORDER BY max(started) DESC, host"
+                " LIMIT %d",
+                a.has_where ? " AND" : " WHERE", WB_PAGE_MAX);
+    if (rc < 0) {
+        wb_buf_release(&a.sql);
+        return rc;
+    }
+    rc = ask_run(&a, db, &st, err);
+    while (rc == 0 && (rc = wb_index_next(st, err)) == 1) {
+        wb_json *o = wb_json_object();
+
+        wb_json_push(question->list, o);
+        wb_json_set_str(o, "id", wb_stmt_text(st, 0));
+        wb_json_set_str(o, "host_class", wb_stmt_text(st, 1));
+        wb_json_set_int(o, "runs", wb_stmt_int(st, 2));
+        wb_json_set_int(o, "ok", wb_stmt_int(st, 3));
+        set_time(o, "first_at", wb_stmt_int(st, 4));
+        set_time(o, "last_at", wb_stmt_int(st, 5));
+        rc = 0;
+    }
+    return rc;
+}
+
+int wb_store_hosts(struct wb_store *s, const struct wb_query *q, wb_json **items,
+                   struct wb_err *err)
+{
+    struct hosts_question a = {.q = q};
+    int rc = wb_index_ask(s, read_hosts, &a, err);
+
+    if (rc < 0)
+        wb_json_free(a.list);
+    else
+        *items = a.list;
+    return rc;
+}
+
 /* ---- ids ---- */
 
 static int too_many(const char *prefix, const char *kind, const struct wb_strv *found,

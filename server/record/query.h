@@ -53,6 +53,11 @@ int wb_store_campaigns(struct wb_store *s, const struct wb_query *q, wb_json **i
  * hold it. digest_changed: one version and commit stands there with two digests. */
 int wb_store_series(struct wb_store *s, const struct wb_query *q, wb_json **items, char **next,
                     struct wb_err *err) WB_MUST_CHECK;
+/* Hosts that runs were on, one item for each host and class it had, newest use first (at most
+ * WB_PAGE_MAX; cursor, order and limit of q mean nothing): {id (its name), host_class, runs, ok,
+ * first_at, last_at}. */
+int wb_store_hosts(struct wb_store *s, const struct wb_query *q, wb_json **items,
+                   struct wb_err *err) WB_MUST_CHECK;
 /* A campaign from a unique prefix of its id; WB_NOT_FOUND, or WB_CONFLICT naming the candidates.
  * Caller frees. */
 int wb_store_resolve_campaign(struct wb_store *s, const char *prefix, char **campaign,

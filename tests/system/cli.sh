@@ -83,7 +83,7 @@ check "zsh reads its completion" zsh -n "$tmp/_weighbridge"
 exits "completion of another shell" 2 "$wb" completion bsh
 
 # ---- without a store ----
-for c in "list" "list campaigns" "list series" "list findings" "show x" "logs x" "compare x" "trend x" \
+for c in "list" "list campaigns" "list series" "list findings" "list hosts" "show x" "logs x" "compare x" "trend x" \
     "scaling x" "gate x" "verify" "export" "annotate x note y" "resume cmp_X" "cancel cmp_X" "clean"; do
     # shellcheck disable=SC2086 # words
     exits "no store: $c" 21 "$wb" $c
@@ -108,7 +108,7 @@ is "show --ndjson: one line" 1 "$(wc -l <"$tmp/out")"
 exits "an error in lines" 21 "$wb" show run_9 --ndjson
 is "an error in lines: one document" "1 not-found" "$(wc -l <"$tmp/out") $(json error.code <"$tmp/out")"
 is "bash completes ids" cmp_A "$(complete compare cmp)"
-for c in "list" "list campaigns" "list series" "show cmp_A" "show 01JX8AB003" "verify" \
+for c in "list" "list campaigns" "list series" "list hosts" "show cmp_A" "show 01JX8AB003" "verify" \
     "plan recipes/redis/studies/forms.yaml"; do
     # shellcheck disable=SC2086
     "$wb" $c >"$tmp/out" 2>"$tmp/err"
@@ -133,6 +133,12 @@ while "$wb" list --limit 7 ${next:+--from "$next"} --json >"$tmp/page"; do
 done
 is "all pages together have all runs" 20 "$seen"
 
+exits "list hosts" 0 "$wb" list hosts --json
+is "list hosts: of the records" "20 20 c" "$(json items <"$tmp/out" | perl -MJSON::PP -e '$l = decode_json(<>); print "$_->{runs} $_->{ok} $_->{host_class}" for grep { $_->{id} eq "h" } @$l')"
+is "list hosts: what this one does" yes "$(json items <"$tmp/out" | perl -MJSON::PP -e '$l = decode_json(<>); print "yes" if grep { $_->{here} && $_->{state} =~ /^(free|busy|quarantined|unknown)$/ } @$l')"
+exits "list hosts takes filters" 0 "$wb" list hosts --since 2999-01-01 --json
+is "list hosts takes filters: none was used since" 0 "$(json items <"$tmp/out" | perl -MJSON::PP -e '$l = decode_json(<>); print scalar grep { $_->{runs} } @$l')"
+exits "list hosts takes no order" 2 "$wb" list hosts --sort p99
 exits "list findings takes no filter" 2 "$wb" list findings --arm x
 exits "list annotations takes no order" 2 "$wb" list annotations --sort p99
 
@@ -177,6 +183,46 @@ exits "watch of a campaign that is over" 0 "$wb" watch OLD
 has "watch: what happened" "$tmp/err" "hello"
 exits "watch --ndjson" 0 "$wb" watch OLD --ndjson
 is "watch --ndjson: whole events only" "1 hello" "$(wc -l <"$tmp/out") $(json text <"$tmp/out")"
+
+# logs -f: what a campaign writes while it runs; each line once, whatever happens to the files.
+live=$tmp/state/campaigns/cmp_LIVE
+log=$live/runs/run_L1/db0/log/system.log
+mkdir -p "${log%/*}"
+: >"$live/lock"
+mkfifo "$tmp/hold"
+flock "$live/lock" cat "$tmp/hold" &
+exec 7>"$tmp/hold" # an engine lives as long as this is open
+event() { printf '{"t":"2026-11-30T20:00:00.000Z","type":"%s","run":"run_L1"}\n' "$1" >>"$live/events.ndjson"; }
+event run.start
+echo one >"$log"
+"$wb" logs LIVE -f >"$tmp/followed" 2>"$tmp/followed.err" 7>&- &
+follower=$!
+"$wb" logs L1 -f --ndjson >"$tmp/followed.json" 2>&1 7>&- &
+other=$!
+within 30 grep -q one "$tmp/followed"
+mv "$log" "$log.1"
+echo two >>"$log.1"
+echo three >"$log"
+within 30 grep -q three "$tmp/followed"
+event run.end
+printf 'four\nlast' >>"$log"
+within 30 grep -q four "$tmp/followed"
+within 30 grep -q four "$tmp/followed.json"
+rm -r "$live/runs/run_L1"
+wait "$other"
+is "logs -f of a run ends with it" 0 $?
+is "logs -f of a run: each line once" "one two three four last" "$(perl -MJSON::PP -ne 'print decode_json($_)->{line}, " "' <"$tmp/followed.json" | xargs)"
+check "logs -f goes on while the campaign does" kill -0 "$follower"
+exec 7>&-
+wait "$follower"
+is "logs -f ends with the campaign" 0 $?
+is "logs -f: each line once" "events: 20:00:00 run.start  run=run_L1 ==> run_L1 <== db0/log/system.log: one db0/log/system.log: two db0/log/system.log: three events: 20:00:00 run.end  run=run_L1 db0/log/system.log: four db0/log/system.log: last" "$(tr '\n' ' ' <"$tmp/followed" | sed 's/ $//')"
+is "logs -f: nothing else" "" "$(cat "$tmp/followed.err")"
+exits "logs -f of a campaign that is over" 0 "$wb" logs LIVE -f
+has "logs -f of a campaign that is over: its events" "$tmp/out" "run.end"
+exits "logs -f of what is recorded" 0 "$wb" logs 01JX8AB003 -f
+has "logs -f of what is recorded: its logs" "$tmp/out" "log of 3"
+exits "logs -f of what is not there" 21 "$wb" logs cmp_X -f
 rm -r "$tmp/state"
 
 # The store as a whole.
@@ -184,7 +230,7 @@ exits "reindex" 0 "$wb" reindex
 is "reindex: all runs" "20 runs in the index" "$(cat "$tmp/out")"
 exits "import makes a store" 0 "$wb" import "$store" --store "$tmp/other.git"
 is "import: all runs are there" 20 "$("$wb" list --store "$tmp/other.git" --json | json items.n)"
-exits "import of nothing" 13 "$wb" import "$tmp/nowhere.git" --store "$tmp/other.git"
+exits "import of nothing" 21 "$wb" import "$tmp/nowhere.git" --store "$tmp/other.git"
 printf '%s\n' '{"id":"a","test":"t","measured_at":"2026-11-30T10:00:00Z","metrics":{"tps":{"value":5,"unit":"ops/s","better":"higher"}}}' \
     '{"id":"b"}' >"$tmp/results"
 exits "import of results, one refused" 2 "$wb" import "$tmp/results" --results tool --store "$tmp/other.git"
@@ -193,6 +239,16 @@ git init -q --bare "$tmp/remote.git"
 exits "push" 0 "$wb" push "$tmp/remote.git"
 is "push: the remote has the records" 1 "$(git --git-dir="$tmp/remote.git" for-each-ref refs/heads/records | wc -l)"
 exits "push to nowhere" 13 "$wb" push "$tmp/nowhere.git"
+exits "push --if-due after that" 0 "$wb" push "$tmp/nowhere.git" --if-due
+has "push --if-due after that: it is not" "$tmp/out" "not due: the last push failed"
+exits "push --if-due where nothing waits" 0 "$wb" push "$tmp/remote.git" --if-due --json
+is "push --if-due where nothing waits: says so" "false false" "$(json due <"$tmp/out") $(json pending <"$tmp/out")"
+git init -q --bare "$tmp/no.git"
+printf '#!/bin/sh\necho "closed on Mondays" >&2\nexit 1\n' >"$tmp/no.git/hooks/pre-receive"
+chmod +x "$tmp/no.git/hooks/pre-receive"
+exits "push that is refused" 22 "$wb" push "$tmp/no.git" --json
+has "push that is refused: what" "$tmp/err" "refs/heads/records/"
+is "push that is refused, as JSON: one document with both" "conflict refused" "$(json error.code <"$tmp/out") $(json refs.0.status <"$tmp/out")"
 exits "prune tells" 0 "$wb" prune --keep-months 1 --dry-run
 exits "pin" 0 "$wb" annotate 01JX8AB003 pin 'shown to the board'
 exits "report of a campaign without arms in its plan" 2 "$wb" report cmp_A

@@ -64,7 +64,7 @@ static void test_push(void **state)
     commit_records(s, 0, 3);
     /* another controller's references are not ours to push */
     free(git(dir, "update-ref", "refs/heads/records/east", "HEAD"));
-    assert_int_equal(wb_store_push_due(s, remote, &pending, &not_before, &err), 0);
+    assert_int_equal(wb_store_push_due(s, remote, T0, &pending, &not_before, &err), 0);
     assert_true(pending);
     assert_int_equal(not_before, 0);
     assert_int_equal(push(s, remote, T0, &first), 0);
@@ -72,10 +72,20 @@ static void test_push(void **state)
     assert_string_equal(status(first, RAW), "pushed");
     assert_null(ref_of(first, "refs/heads/records/east"));
     assert_int_equal(wb_json_int_or(first, "pending", -1), 0);
-    assert_int_equal(wb_store_push_due(s, remote, &pending, &not_before, &err), 0);
+    assert_int_equal(wb_store_push_due(s, remote, T0, &pending, &not_before, &err), 0);
     assert_false(pending);
     assert_int_equal(push(s, remote, T0, &again), 0);
     assert_string_equal(status(again, RECORDS), "up-to-date");
+    /* a remote that was lost and made anew gets everything again */
+    {
+        WB_AUTO_JSON wb_json *anew = NULL;
+
+        assert_int_equal(wb_remove_tree(remote, &err), 0);
+        free(bare(dir, "remote.git"));
+        assert_int_equal(push(s, remote, T0, &anew), 0);
+        assert_string_equal(status(anew, RECORDS), "pushed");
+        assert_string_equal(status(anew, RAW), "pushed");
+    }
     commit_records(s, 3, 5);
     assert_int_equal(push(s, remote, T0, &more), 0);
     assert_string_equal(status(more, RECORDS), "pushed");
@@ -111,7 +121,7 @@ static void test_refused(void **state)
     assert_string_equal(status(report, RAW), "pushed");
     assert_int_equal(wb_json_int_or(report, "pending", -1), 1);
     assert_string_equal(wb_json_str_or(report, "next_at", ""), "2026-11-30T15:42:19.123Z");
-    assert_int_equal(wb_store_push_due(s, remote, &pending, &not_before, &err), 0);
+    assert_int_equal(wb_store_push_due(s, remote, T0, &pending, &not_before, &err), 0);
     assert_true(pending);
     assert_int_equal(not_before, T0 + 30000);
     assert_int_equal(unlink(hook), 0);
@@ -167,13 +177,18 @@ static void test_unreachable(void **state)
         assert_int_equal(push(s, absent, T0, &report), -WB_UNAVAILABLE);
         assert_string_equal(status(report, RECORDS), "failed");
         assert_int_equal(wb_json_int_or(report, "pending", 0), 2);
-        assert_int_equal(wb_store_push_due(s, absent, &pending, &not_before, &err), 0);
+        assert_int_equal(wb_store_push_due(s, absent, T0, &pending, &not_before, &err), 0);
         assert_true(pending);
         assert_int_equal(not_before, T0 + pauses[i] * 1000);
+        /* a clock that was set back by more than any pause does not stop it for as long */
+        assert_int_equal(wb_store_push_due(s, absent, T0 + pauses[i] * 1000 - 3600001, &pending,
+                                           &not_before, &err),
+                         0);
+        assert_int_equal(not_before, 0);
     }
     /* a state that is damaged makes it offer everything, no more */
     assert_int_equal(wb_file_put(state_file, "{\"x\":", 5, &err), 0);
-    assert_int_equal(wb_store_push_due(s, absent, &pending, &not_before, &err), 0);
+    assert_int_equal(wb_store_push_due(s, absent, T0, &pending, &not_before, &err), 0);
     assert_true(pending);
     assert_int_equal(not_before, 0);
     wb_store_close(s);
