@@ -8,12 +8,13 @@
 #include "server/cli/commands.h"
 #include "server/cli/config.h"
 #include "server/cli/places.h"
+#include "server/http/limit.h"
 #include "server/http/serve.h"
 
 #define PORT "8420"
 
 struct opts {
-    const char *address, *port, *certificate, *key;
+    const char *address, *port, *certificate, *key, *requests;
     struct wb_strv hosts;
     bool anonymous_read;
 };
@@ -28,6 +29,8 @@ static const struct wb_opt rows[] = {
      "PEM file; then only TLS is spoken"},
     {"tls-key", 0, WB_OPT_TEXT, offsetof(struct opts, key), "FILE", 0, 0,
      "PEM file of the certificate's key"},
+    {"requests-per-minute", 0, WB_OPT_TEXT, offsetof(struct opts, requests), "N", 0, 0,
+     "of one token, and of one address without; 6000 unless given, 0 is no limit"},
     {"anonymous-read", 0, WB_OPT_FLAG, offsetof(struct opts, anonymous_read), NULL, 0, 0,
      "reading needs no token"},
     {0},
@@ -60,13 +63,15 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
     WB_AUTO_FREE char *web = NULL;
     WB_AUTO_FREE char *recipes = NULL;
     WB_AUTO_FREE char *program = NULL;
-    int64_t port = 0;
+    int64_t port = 0, requests = WB_LIMIT_REQUESTS;
     int rc = wb_parse_int(o->port ? o->port : PORT, 0, 65535, &port, &err);
 
     if (rc < 0)
         (void)wb_wrap(&err, "--port");
     else if (!o->certificate != !o->key)
         rc = wb_fail(&err, WB_INVALID, "--tls-certificate and --tls-key go together");
+    else if (o->requests && (rc = wb_parse_int(o->requests, 0, 1000000, &requests, &err)) < 0)
+        (void)wb_wrap(&err, "--requests-per-minute");
     if (rc == 0)
         rc = wb_places_find(cli, &places, &err);
     if (rc == 0)
@@ -92,6 +97,7 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
                                            .key = o->key,
                                            .hosts = &o->hosts,
                                            .anonymous_read = o->anonymous_read,
+                                           .requests = requests,
                                            .cancel = cancel,
                                            .ready = on_ready,
                                            .arg = &copy};

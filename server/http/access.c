@@ -107,12 +107,11 @@ static void begin_session(struct wb_context *c, struct wb_request *q, struct wb_
     struct wb_token token = {0};
     struct wb_err err = WB_ERR_INIT;
     int64_t now = wb_now_unix_ms(NULL);
-    int rc;
+    int rc = 0;
 
-    if (!body)
+    if (!body || wb_token_try(c, q, a, wb_json_str_or(body, "token", ""), &token) < 0)
         return;
-    rc = wb_token_check(c->db, wb_json_str_or(body, "token", ""), now, &token, &err);
-    if (rc == 0 && token.session)
+    if (token.session)
         rc = wb_fail(&err, WB_NOT_FOUND, "a session cannot make another one");
     if (rc == 0) {
         const struct wb_token_ask ask = {.name = token.name,

@@ -7,8 +7,9 @@
 #include "server/base/digest.h"
 #include "server/base/file.h"
 #include "server/engine/engine.h"
-#include "server/http/service.h"
+#include "server/http/campaign_list.h"
 #include "server/queue/queue.h"
+#include "server/record/query.h"
 
 #define DOC_MAX (8u << 20)
 
@@ -192,6 +193,21 @@ static wb_json *folder_doc(const struct wb_service *s, const char *id, const cha
     return wb_json_read_file(path, DOC_MAX, &j, NULL) == 0 ? j : NULL;
 }
 
+/* The plan as a recorded run of the campaign has it, or NULL. */
+static wb_json *recorded_plan(struct wb_context *c, const char *id)
+{
+    const struct wb_query ask = {.campaign = id, .limit = 1};
+    WB_AUTO_JSON wb_json *items = NULL;
+    WB_AUTO_FREE char *next = NULL;
+    wb_json *plan = NULL;
+
+    if (wb_store_runs(c->store, &ask, &items, &next, NULL) < 0 || wb_json_len(items) == 0 ||
+        wb_store_read(c->store, wb_json_str_or(wb_json_at(items, 0), "id", ""), "plan", &plan,
+                      NULL) < 0)
+        return NULL;
+    return plan;
+}
+
 /* Runs that are recorded, by outcome. */
 static int add_progress(struct wb_context *c, const char *id, wb_json *o, struct wb_err *err)
 {
@@ -233,6 +249,10 @@ static void answer_campaign(struct wb_context *c, const struct wb_request *q, st
     wb_json *o = NULL, *plan;
     int rc = wb_queue_get(c->db, id, &o, &err);
 
+    if (rc == -WB_NOT_FOUND && wb_safe_name(id)) {
+        err = (struct wb_err)WB_ERR_INIT;
+        rc = wb_campaign_recorded(c, id, &o, &err);
+    }
     if (rc == 0)
         rc = add_progress(c, id, o, &err);
     if (rc < 0) {
@@ -241,6 +261,8 @@ static void answer_campaign(struct wb_context *c, const struct wb_request *q, st
         return;
     }
     plan = folder_doc(c->service, id, "plan.json");
+    if (!plan)
+        plan = recorded_plan(c, id);
     wb_json_set(o, "plan", plan ? plan : wb_json_null());
     add_links(o, id);
     wb_answer_json(q, a, status, o);
@@ -253,9 +275,12 @@ static void get_campaign(struct wb_context *c, struct wb_request *q, struct wb_a
 
 static void list_campaigns(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
-    const char *state = wb_request_query(q, "state"), *cursor = wb_request_query(q, "cursor");
-    WB_AUTO_FREE char *filter = wb_strf("campaigns:%s", state ? state : "");
-    WB_AUTO_FREE char *before = NULL;
+    const char *cursor = wb_request_query(q, "cursor");
+    struct wb_campaign_ask ask = {.state = wb_request_query(q, "state"),
+                                  .study = wb_request_query(q, "study")};
+    WB_AUTO_FREE char *filter =
+        wb_strf("campaigns&%s&%s", ask.state ? ask.state : "", ask.study ? ask.study : "");
+    WB_AUTO_FREE char *from = NULL;
     struct wb_err err = WB_ERR_INIT;
     int64_t limit = 0;
     wb_json *items = NULL;
@@ -263,18 +288,23 @@ static void list_campaigns(struct wb_context *c, struct wb_request *q, struct wb
     int rc = wb_request_int(q, "limit", 1, 500, 50, &limit, &err);
 
     if (rc == 0 && cursor)
-        rc = wb_cursor_read(c->service, filter, cursor, &before, &err);
+        rc = wb_cursor_read(c->service, filter, cursor, &from, &err);
     if (rc < 0) {
         wb_answer_problem(q, a, 400, cursor ? "cursor-invalid" : "validation", err.root, NULL);
         return;
     }
-    if (wb_queue_list(c->db, state, before, limit, &items, &err) < 0) {
+    ask.cursor = from;
+    ask.limit = (size_t)limit;
+    if (wb_campaigns_list(c, &ask, &items, &next, &err) < 0) {
         wb_answer_error(q, a, &err);
         return;
     }
-    if ((int64_t)wb_json_len(items) == limit)
-        next = wb_cursor_make(c->service, filter,
-                              wb_json_str_or(wb_json_at(items, (size_t)limit - 1), "id", ""));
+    if (next) {
+        char *own = wb_cursor_make(c->service, filter, next);
+
+        free(next);
+        next = own;
+    }
     wb_answer_list(q, a, items, next);
 }
 
@@ -540,8 +570,9 @@ static const struct wb_shape check_rows[] = {
 };
 static const struct wb_form check_form = {.name = "Check", .rows = check_rows};
 
-static const char *const states[] = {"queued",    "running",    "finished",    "failed",
-                                     "cancelled", "incomplete", "interrupted", NULL};
+static const char *const states[] = {"queued",      "running",         "finished",
+                                     "failed",      "cancelled",       "incomplete",
+                                     "interrupted", WB_STATE_RECORDED, NULL};
 static const struct wb_shape progress_rows[] = {
     {"recorded", WB_S_INT, .flags = WB_S_NEED},
     {"outcomes", WB_S_OBJECT, WB_S_NEED, .help = "How many runs ended with each outcome"},
@@ -557,20 +588,22 @@ static const struct wb_shape link_rows[] = {
 };
 static const struct wb_form links_form = {.name = "CampaignLinks", .rows = link_rows};
 
-#define QUEUE_ROWS                                                                             \
-    {"id", WB_S_TEXT, .flags = WB_S_NEED}, {"study", WB_S_TEXT, .flags = WB_S_NEED},           \
-        {"state", WB_S_WORD, WB_S_NEED, .words = states},                                      \
-        {"priority", WB_S_INT, .flags = WB_S_NEED}, {"labels", WB_S_TEXT, .flags = WB_S_LIST}, \
-        {"reason", WB_S_TEXT, .flags = WB_S_NULL}, {"token", WB_S_TEXT, .flags = WB_S_NULL},   \
-        {"submitted_at", WB_S_TIME, .flags = WB_S_NEED},                                       \
-        {"started_at", WB_S_TIME, .flags = WB_S_NULL},                                         \
-        {"ended_at", WB_S_TIME, .flags = WB_S_NULL},                                           \
-        {"runs", WB_S_INT, .help = "That are planned"}, {"arms", .type = WB_S_INT},            \
-        {"rounds", .type = WB_S_INT}, {"forecast_s", WB_S_REAL, .flags = WB_S_NULL},           \
-        {"cancel_requested", .type = WB_S_BOOL}, {"starts", .type = WB_S_INT},                 \
-        {"detail", WB_S_TEXT, .flags = WB_S_NULL},                                             \
-    {                                                                                          \
-        "rerun_of", WB_S_TEXT, .flags = WB_S_NULL                                              \
+#define QUEUE_ROWS                                                                           \
+    {"id", WB_S_TEXT, .flags = WB_S_NEED}, {"study", WB_S_TEXT, .flags = WB_S_NEED},         \
+        {"state", WB_S_WORD, WB_S_NEED, .words = states,                                     \
+         .help = "recorded: known from its records alone"},                                  \
+        {"priority", .type = WB_S_INT}, {"labels", WB_S_TEXT, .flags = WB_S_LIST},           \
+        {"reason", WB_S_TEXT, .flags = WB_S_NULL}, {"token", WB_S_TEXT, .flags = WB_S_NULL}, \
+        {"submitted_at", WB_S_TIME, .flags = WB_S_NEED | WB_S_NULL},                         \
+        {"started_at", WB_S_TIME, .flags = WB_S_NULL},                                       \
+        {"ended_at", WB_S_TIME, .flags = WB_S_NULL},                                         \
+        {"runs", WB_S_INT, .help = "That are planned"}, {"arms", .type = WB_S_INT},          \
+        {"rounds", .type = WB_S_INT}, {"forecast_s", WB_S_REAL, .flags = WB_S_NULL},         \
+        {"recorded", WB_S_INT, .help = "Runs with a record, where only those are known"},    \
+        {"ok", .type = WB_S_INT}, {"cancel_requested", .type = WB_S_BOOL},                   \
+        {"starts", .type = WB_S_INT}, {"detail", WB_S_TEXT, .flags = WB_S_NULL},             \
+    {                                                                                        \
+        "rerun_of", WB_S_TEXT, .flags = WB_S_NULL                                            \
     }
 
 static const struct wb_shape row_rows[] = {QUEUE_ROWS, {0}};
@@ -603,6 +636,7 @@ static const struct wb_form queue_form = {.name = "Queue", .rows = queue_rows};
 
 static const struct wb_shape list_query[] = {
     {"state", WB_S_WORD, .words = states},
+    {"study", WB_S_TEXT, .min = 1, .max = 100},
     WB_QUERY_PAGE,
     {0},
 };

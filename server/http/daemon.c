@@ -8,18 +8,28 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "server/base/clock.h"
 #include "server/base/units.h"
+#include "server/http/watch.h"
 #include "server/study/plan.h"
 
-#define CONNECTIONS_MAX 1000
-#define CONNECTIONS_PER_ADDRESS 500
-#define TIMEOUT_S 60
-#define MEMORY_MAX (32u << 10) /* of one connection: request line and headers */
+#define CONNECTIONS_KEPT 1000 /* beyond that the one that waits the longest makes room */
+#define CONNECTIONS_MAX 1200
+#define STREAMS_MAX 500
+#define TIMEOUT_S 60                  /* without a byte in either direction */
+#define REQUEST_WAIT_NS (30 * WB_SEC) /* for a whole request */
+#define MEMORY_MAX (32u << 10)        /* of one connection: request line and headers */
+#define HEADERS_MAX 100
+#define HEADER_BYTES_MAX (16u << 10)
+#define BODY_DROPPED_MAX (8u << 20)    /* of a body that is too large and is not told so at once */
+#define ANSWERS_BYTES_MAX (256u << 20) /* of all answers that clients are still taking */
 #define STREAM_BLOCK (16u << 10)
 
 struct wb_daemon {
     struct wb_daemon_spec spec;
     struct MHD_Daemon *mhd;
+    struct wb_watch *watch;
+    size_t answer_bytes; /* that clients are still taking; HTTP thread */
     uint16_t port;
 };
 
@@ -32,6 +42,8 @@ struct exchange {
     struct wb_answer answer;
     struct wb_work work;
     enum { FRESH, READING, ASKED, ANSWERED } state;
+    size_t received;     /* bytes of the body */
+    size_t answer_bytes; /* counted in the daemon's */
     struct wb_listener *listener;
 };
 
@@ -50,17 +62,42 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
 
 struct header_scan {
     struct wb_request *request;
-    int hosts, lengths, codings;
+    int hosts, lengths, codings, n;
+    size_t bytes;
     bool chunked, damaged;
 };
+
+/* RFC 9110, 5.1: anything else may mean one thing to us and another to a proxy before us. */
+static bool is_token(const char *s)
+{
+    static const char others[] = "!#$%&'*+-.^_`|~";
+
+    for (const char *c = s; *c; c++)
+        if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+              strchr(others, *c)))
+            return false;
+    return *s != '\0';
+}
+
+static bool has_control(const char *s)
+{
+    for (; *s; s++)
+        if (((unsigned char)*s < 0x20 && *s != '\t') || *s == 0x7f)
+            return true;
+    return false;
+}
 
 static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char *key,
                                  size_t key_len, const char *value, size_t len)
 {
     struct header_scan *scan = cls;
 
-    if (!key || strlen(key) != key_len || (value && strlen(value) != len))
-        scan->damaged = true; /* a NUL inside */
+    if (!key || strlen(key) != key_len || (value && strlen(value) != len)) /* a NUL inside */
+        scan->damaged = true;
+    else if (!is_token(key) || (value && has_control(value)))
+        scan->damaged = true;
+    scan->n++;
+    scan->bytes += key_len + len;
     if (!key || !value)
         return MHD_YES;
     scan->hosts += !strcasecmp(key, "Host");
@@ -105,7 +142,7 @@ static bool check_headers(struct exchange *x)
 
     (void)MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, on_header, &scan);
     if (scan.damaged)
-        why = "a header has a NUL, or stands twice";
+        why = "a header has a name or a character that none may have, or stands twice";
     else if (scan.hosts != 1)
         why = "exactly one Host is needed";
     else if (scan.lengths && scan.codings)
@@ -117,6 +154,10 @@ static bool check_headers(struct exchange *x)
     if (!why && !is_our_host(x->daemon->spec.service, q->headers[WB_H_HOST])) {
         why = "this server is not known by that name: see --host of `weighbridge serve`";
         status = 421;
+    }
+    if (scan.n > HEADERS_MAX || scan.bytes > HEADER_BYTES_MAX) {
+        why = "at most 100 headers with 16 KiB are taken";
+        status = 431;
     }
     if (why) {
         wb_answer_problem(q, &x->answer, status, "bad-request", why, NULL);
@@ -130,6 +171,12 @@ static bool check_headers(struct exchange *x)
     return true;
 }
 
+static void too_large(struct exchange *x)
+{
+    wb_answer_problem(&x->request, &x->answer, 413, "payload-too-large", "a body has at most 1 MiB",
+                      NULL);
+}
+
 static bool body_fits(struct exchange *x)
 {
     const char *length =
@@ -138,9 +185,16 @@ static bool body_fits(struct exchange *x)
 
     if (!length || wb_parse_int(length, 0, WB_HTTP_BODY_MAX, &n, NULL) == 0)
         return true;
-    wb_answer_problem(&x->request, &x->answer, 413, "payload-too-large", "a body has at most 1 MiB",
-                      NULL);
+    too_large(x);
     return false;
+}
+
+static struct wb_watched *watched(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return i ? i->socket_context : NULL;
 }
 
 /* ---- what goes out ---- */
@@ -200,12 +254,33 @@ static struct MHD_Response *stream_response(struct exchange *x)
                                              x->listener, NULL);
 }
 
+/* Whether there is no memory, or no stream, left for this answer; it is replaced by a short one. */
+static void bound_answer(struct exchange *x)
+{
+    struct wb_daemon *d = x->daemon;
+    const char *why = NULL;
+
+    if (x->answer.stream && wb_hub_listeners(d->spec.service->hub) >= STREAMS_MAX)
+        why = "too many event streams are open";
+    else if (d->answer_bytes + x->answer.body.len > ANSWERS_BYTES_MAX)
+        why = "too many large answers are being sent";
+    if (why) {
+        wb_answer_release(&x->answer);
+        wb_answer_header(&x->answer, "Retry-After", "5");
+        wb_answer_problem(&x->request, &x->answer, 503, "temporary-reduced-capacity", why, NULL);
+    }
+    x->answer_bytes = x->answer.body.len;
+    d->answer_bytes += x->answer_bytes;
+}
+
 static enum MHD_Result send_answer(struct exchange *x, bool close_after)
 {
     struct MHD_Response *r = NULL;
     enum MHD_Result rc;
 
     x->state = ANSWERED;
+    wb_watch_busy(x->daemon->watch, watched(x->connection));
+    bound_answer(x);
     if (x->answer.stream && strcmp(x->request.method, "HEAD") != 0)
         r = stream_response(x);
     if (!r) {
@@ -235,6 +310,7 @@ static void on_done(void *arg)
 static enum MHD_Result ask(struct exchange *x)
 {
     x->state = ASKED;
+    wb_watch_busy(x->daemon->watch, watched(x->connection));
     x->work =
         (struct wb_work){.request = &x->request, .answer = &x->answer, .done = on_done, .arg = x};
     MHD_suspend_connection(x->connection);
@@ -245,6 +321,39 @@ static enum MHD_Result ask(struct exchange *x)
     wb_answer_problem(&x->request, &x->answer, 503, "temporary-reduced-capacity",
                       "too many requests wait already", NULL);
     return MHD_YES;
+}
+
+/* The library can answer before the body or behind it, not within: one that turns out to be too
+ * large is dropped to its end, or the connection with it. */
+static enum MHD_Result read_body(struct exchange *x, const char *data, size_t *n)
+{
+    if (*n == 0 && !x->request.body.failed)
+        return ask(x);
+    if (*n == 0) {
+        too_large(x);
+        return send_answer(x, true);
+    }
+    x->received += *n;
+    wb_buf_add(&x->request.body, data, *n);
+    if (x->request.body.failed)
+        x->request.body.len = 0; /* what there is of it is of no use */
+    *n = 0;
+    return x->received > BODY_DROPPED_MAX ? MHD_NO : MHD_YES;
+}
+
+static void note_address(struct exchange *x)
+{
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *a = i ? i->client_addr : NULL;
+    const void *ip = NULL;
+
+    if (a && a->sa_family == AF_INET)
+        ip = &((const struct sockaddr_in *)(const void *)a)->sin_addr;
+    else if (a && a->sa_family == AF_INET6)
+        ip = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+    if (!ip || !inet_ntop(a->sa_family, ip, x->request.address, sizeof(x->request.address)))
+        x->request.address[0] = '\0';
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
@@ -264,16 +373,13 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         memcpy(x->request.id, id, sizeof(x->request.id));
         x->request.method = wb_strndup(method, strnlen(method, 32));
         x->request.body = (struct wb_buf)WB_BUF_INIT(WB_HTTP_BODY_MAX);
+        note_address(x);
         if (!check_headers(x) || !body_fits(x))
             return send_answer(x, true);
         x->state = READING;
         return MHD_YES;
     case READING:
-        if (*n == 0)
-            return ask(x);
-        wb_buf_add(&x->request.body, data, *n);
-        *n = 0;
-        return x->request.body.failed ? MHD_NO : MHD_YES; /* the library cannot answer here */
+        return read_body(x, data, n);
     case ASKED:
         return send_answer(x, false);
     case ANSWERED:
@@ -291,11 +397,28 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
     if (!x)
         return;
     *state = NULL;
+    x->daemon->answer_bytes -= x->answer_bytes;
+    wb_watch_idle(x->daemon->watch, watched(connection), wb_now_ns(NULL));
     wb_listener_free(x->listener);
     wb_request_release(&x->request);
     wb_answer_release(&x->answer);
     free(x->target);
     free(x);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct wb_daemon *d = cls;
+    const union MHD_ConnectionInfo *i;
+
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        wb_watch_remove(d->watch, *context);
+        *context = NULL;
+        return;
+    }
+    i = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *context = i ? wb_watch_add(d->watch, i->connect_fd, wb_now_ns(NULL)) : NULL;
 }
 
 /* ---- start and stop ---- */
@@ -385,17 +508,19 @@ int wb_daemon_start(const struct wb_daemon_spec *spec, struct wb_daemon **out, s
         tls[0].option = MHD_OPTION_END;
     }
     d->port = port_of(fd);
+    d->watch = wb_watch_new(CONNECTIONS_KEPT, REQUEST_WAIT_NS);
     d->mhd = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, d, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        (unsigned)CONNECTIONS_PER_ADDRESS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_MAX, MHD_OPTION_URI_LOG_CALLBACK,
-        on_target, d, MHD_OPTION_NOTIFY_COMPLETED, on_completed, d, MHD_OPTION_ARRAY, tls,
-        MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, d, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_MAX,
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, d, MHD_OPTION_NOTIFY_COMPLETED, on_completed, d,
+        MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     free(tls[0].ptr_value);
     free(tls[1].ptr_value);
     if (!d->mhd) {
         (void)close(fd);
+        wb_watch_free(d->watch);
         free(d);
         return wb_fail(err, WB_IO, "the HTTP server could not be started%s",
                        spec->certificate ? ": is the certificate, with its key, a PEM text?" : "");
@@ -409,10 +534,16 @@ uint16_t wb_daemon_port(const struct wb_daemon *d)
     return d->port;
 }
 
+void wb_daemon_tick(struct wb_daemon *d, int64_t now_ns)
+{
+    wb_watch_tick(d->watch, now_ns);
+}
+
 void wb_daemon_stop(struct wb_daemon *d)
 {
     if (!d)
         return;
     MHD_stop_daemon(d->mhd);
+    wb_watch_free(d->watch);
     free(d);
 }

@@ -24,6 +24,8 @@ struct wb_daemon_spec {
 int wb_daemon_start(const struct wb_daemon_spec *spec, struct wb_daemon **out,
                     struct wb_err *err) WB_MUST_CHECK;
 uint16_t wb_daemon_port(const struct wb_daemon *d);
+/* Ends connections that keep the server waiting for too long; about once a second. */
+void wb_daemon_tick(struct wb_daemon *d, int64_t now_ns);
 /* Takes no new connections; the hub must be closed before, so that event streams end. */
 void wb_daemon_stop(struct wb_daemon *d);
 

@@ -140,6 +140,10 @@ int wb_request_target(struct wb_request *q, const char *target, struct wb_err *e
     size_t n = strlen(target), path = strcspn(target, "?");
     int rc;
 
+    if (!strcmp(target, "*")) { /* OPTIONS of the whole server */
+        q->path = wb_strdup(target);
+        return 0;
+    }
     if (n > WB_HTTP_TARGET_MAX)
         return wb_fail(err, WB_LIMIT, "the address is longer than %d bytes", WB_HTTP_TARGET_MAX);
     if (memchr(target, '#', n))
@@ -217,9 +221,20 @@ void wb_answer_header(struct wb_answer *a, const char *name, const char *value)
     a->headers[a->nheaders++].value = copy;
 }
 
+/* How many bytes of s are the tag: itself, or that of its compressed form. 0: it is another. */
+static size_t same_tag(const char *s, const char *tag)
+{
+    size_t n = strlen(tag) - 1; /* without the closing quote */
+    size_t end;
+
+    if (strncmp(s, tag, n) != 0)
+        return 0;
+    end = n + (!strncmp(s + n, WB_GZIP_TAG, strlen(WB_GZIP_TAG)) ? strlen(WB_GZIP_TAG) : 0);
+    return s[end] == '"' && strchr(" ,", s[end + 1]) ? end + 1 : 0;
+}
+
 bool wb_tag_listed(const char *sent, const char *tag, bool weak)
 {
-    size_t n = strlen(tag);
 
     for (const char *s = sent; s && *s;) {
         bool is_weak;
@@ -228,7 +243,7 @@ bool wb_tag_listed(const char *sent, const char *tag, bool weak)
         is_weak = !strncmp(s, "W/", 2);
         if (is_weak)
             s += 2;
-        if (*s == '*' || ((weak || !is_weak) && !strncmp(s, tag, n) && strchr(" ,", s[n])))
+        if (*s == '*' || ((weak || !is_weak) && same_tag(s, tag)))
             return true;
         s += strcspn(s, ",");
     }
@@ -237,9 +252,15 @@ bool wb_tag_listed(const char *sent, const char *tag, bool weak)
 
 bool wb_answer_tag(const struct wb_request *q, struct wb_answer *a, const char *tag)
 {
-    wb_answer_header(a, "ETag", tag);
-    if (!wb_tag_listed(q->headers[WB_H_IF_NONE_MATCH], tag, true))
+    const char *sent = q->headers[WB_H_IF_NONE_MATCH];
+    WB_AUTO_FREE char *packed = wb_strf("%.*s" WB_GZIP_TAG "\"", (int)strlen(tag) - 1, tag);
+
+    if (!wb_tag_listed(sent, tag, true)) {
+        wb_answer_header(a, "ETag", tag);
         return false;
+    }
+    /* The one that the client has is still right. */
+    wb_answer_header(a, "ETag", strstr(sent, packed) ? packed : tag);
     a->status = 304;
     return true;
 }

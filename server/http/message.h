@@ -18,6 +18,8 @@
 #define WB_HTTP_ANSWER_MAX (64u << 20) /* bytes of an answer that is held in memory */
 #define WB_HTTP_SEGMENTS_MAX 12
 #define WB_HTTP_QUERY_MAX 64
+#define WB_GZIP_TAG "-gzip" /* what tells the tag of a compressed form from that of the plain one \
+                             */
 
 /* The headers that anybody here reads. */
 enum wb_header {
@@ -40,7 +42,8 @@ enum wb_header {
 const char *wb_header_name(enum wb_header h);
 
 struct wb_request {
-    char id[27]; /* request id, also in the answer */
+    char id[27];      /* request id, also in the answer */
+    char address[48]; /* of who asks: "127.0.0.1", "::1"; "" when it is not known */
     char *method;
     char *path; /* decoded, "/api/v1/runs" */
     char *segments[WB_HTTP_SEGMENTS_MAX];
@@ -75,7 +78,7 @@ struct wb_answer {
     struct {
         const char *name; /* static */
         char *value;
-    } headers[12];
+    } headers[16];
     size_t nheaders;
     /* The event stream instead of a body: what is asked for. */
     bool stream;
@@ -87,7 +90,7 @@ void wb_answer_header(struct wb_answer *a, const char *name, const char *value);
 /* Adds the entity's tag; true when the client has it already: the answer is 304 then. */
 bool wb_answer_tag(const struct wb_request *q, struct wb_answer *a, const char *tag);
 /* Whether a list of tags (If-Match, If-None-Match) names one, or is "*". weak: W/"x" counts as "x",
- * else as none. */
+ * else as none. The tag of the compressed form counts as the plain one's. */
 bool wb_tag_listed(const char *sent, const char *tag, bool weak);
 /* 200 or another status with a JSON document, which is freed. A client that sent the entity's tag
  * gets 304 (with status 200 only). */

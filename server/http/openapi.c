@@ -229,7 +229,9 @@ static wb_json *responses(const struct wb_route *r)
     for (size_t i = 0; i < WB_LEN(problems); i++)
         if (has_status(r, problems[i].status))
             add_response(list, problems[i].status, problems[i].text,
-                         content("application/problem+json", wb_form_ref(&problem)));
+                         problems[i].status == 503
+                             ? success(r) /* a state that is told, as that of readiness */
+                             : content("application/problem+json", wb_form_ref(&problem)));
     add_response(list, 0, "What any request may meet: too many, too large, malformed, not now",
                  content("application/problem+json", wb_form_ref(&problem)));
     return list;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
+#include "server/http/encode.h"
 #include "server/http/service.h"
 
 const struct wb_route *const wb_route_tables[] = {
@@ -64,8 +65,13 @@ static void answer_no_route(const struct wb_request *q, struct wb_answer *a, int
 {
     struct wb_buf allow = WB_BUF_INIT(256);
     const char *args[WB_LEN(q->args)];
+    const bool server = !strcmp(q->path, "*");
 
-    for (const struct wb_route *const *t = wb_route_tables; best >= 0 && *t; t++)
+    if (server) {
+        best = 0;
+        wb_buf_adds(&allow, "GET, HEAD, POST, PUT, PATCH, DELETE");
+    }
+    for (const struct wb_route *const *t = wb_route_tables; !server && best >= 0 && *t; t++)
         for (const struct wb_route *r = *t; r->method; r++) {
             if (fits(r->path, q, args) != best)
                 continue;
@@ -136,32 +142,85 @@ static void refuse_unknown(const struct wb_request *q, struct wb_answer *a, cons
     wb_answer_problem(q, a, 401, "not-authenticated", why, NULL);
 }
 
+static void tell_limit(struct wb_answer *a, const struct wb_limit_state *s)
+{
+    WB_AUTO_FREE char *policy = wb_strf("\"default\";q=%lld;w=60", (long long)s->most);
+    WB_AUTO_FREE char *state =
+        wb_strf("\"default\";r=%lld;t=%lld", (long long)s->left, (long long)s->wait_s);
+
+    if (!s->most)
+        return;
+    wb_answer_header(a, "RateLimit-Policy", policy);
+    wb_answer_header(a, "RateLimit", state);
+}
+
+static void refuse_many(const struct wb_request *q, struct wb_answer *a,
+                        const struct wb_limit_state *s, const char *why)
+{
+    WB_AUTO_FREE char *wait = wb_strf("%lld", (long long)s->wait_s);
+
+    wb_answer_header(a, "Retry-After", wait);
+    wb_answer_problem(q, a, 429, "quota-exceeded", why, NULL);
+}
+
+int wb_token_try(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
+                 const char *text, struct wb_token *out)
+{
+    const int64_t now_ns = wb_now_ns(NULL);
+    WB_AUTO_FREE char *id =
+        wb_strndup(text, strnlen(text, WB_TOKEN_ID_END)); /* "wb_<id>_", no secret in it */
+    struct wb_limit_state state;
+    struct wb_err err = WB_ERR_INIT;
+    int rc;
+
+    if (!wb_limiter_may_try(c->service->limiter, q->address, id, now_ns, &state)) {
+        refuse_many(q, a, &state, "too many tokens that are none came from this address");
+        return -WB_LIMIT;
+    }
+    rc = wb_token_check(c->db, text, wb_now_unix_ms(NULL), out, &err);
+    if (rc == 0) {
+        wb_limiter_succeeded(c->service->limiter, q->address, id, now_ns);
+    } else if (rc == -WB_NOT_FOUND) {
+        wb_limiter_failed(c->service->limiter, q->address, now_ns);
+        refuse_unknown(q, a, err.root);
+    } else {
+        wb_answer_error(q, a, &err);
+    }
+    return rc;
+}
+
+/* One request of whoever asks. */
+static bool within_limit(struct wb_context *c, const struct wb_request *q, struct wb_answer *a)
+{
+    const char *who = *q->token.id ? q->token.id : q->address;
+    struct wb_limit_state state;
+    bool may = wb_limiter_take(c->service->limiter, who, wb_now_ns(NULL), &state);
+
+    tell_limit(a, &state);
+    if (!may)
+        refuse_many(q, a, &state, "too many requests within a minute");
+    return may;
+}
+
 bool wb_route_allow(struct wb_context *c, const struct wb_route *r, struct wb_request *q,
                     struct wb_answer *a)
 {
     WB_AUTO_FREE char *text = NULL;
-    struct wb_err err = WB_ERR_INIT;
     int rc;
 
     if (r->flags & WB_ROUTE_OPEN)
-        return true;
+        return within_limit(c, q, a);
     text = token_text(q);
     if (!text && r->scope == WB_SCOPE_READ && c->service->anonymous_read)
-        return true;
+        return within_limit(c, q, a);
     if (!text) {
         refuse_unknown(q, a, "a token is needed: Authorization: Bearer wb_...");
         return false;
     }
-    rc = wb_token_check(c->db, text, wb_now_unix_ms(NULL), &q->token, &err);
+    rc = wb_token_try(c, q, a, text, &q->token);
     explicit_bzero(text, strlen(text));
-    if (rc == -WB_NOT_FOUND) {
-        refuse_unknown(q, a, err.root);
+    if (rc < 0 || !within_limit(c, q, a))
         return false;
-    }
-    if (rc < 0) {
-        wb_answer_error(q, a, &err);
-        return false;
-    }
     if (q->by_cookie && strcmp(r->method, "GET") != 0 && !from_own_page(c->service, q)) {
         wb_answer_problem(q, a, 403, "cross-site",
                           "a session's writes need the Origin of this server and X-WB-CSRF", NULL);
@@ -190,16 +249,37 @@ static void keep(struct wb_context *c, const struct wb_request *q, const struct 
     WB_IGNORE(wb_audit_add(c->db, &entry, wb_now_unix_ms(NULL), NULL));
 }
 
+/* Answers 406 when the client takes nothing that the route gives. */
+static bool wants_another_type(const struct wb_request *q, struct wb_answer *a,
+                               const struct wb_route *r)
+{
+    const char *type = r->type ? r->type : "application/json";
+
+    if ((r->flags & WB_ROUTE_ANY_TYPE) || (!r->type && !r->answer) ||
+        wb_accepts_type(q->headers[WB_H_ACCEPT], type))
+        return false;
+    {
+        WB_AUTO_FREE char *text = wb_strf("this address answers with %s alone", type);
+
+        wb_answer_problem(q, a, 406, "not-acceptable", text, NULL);
+    }
+    return true;
+}
+
 void wb_service_answer(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     const struct wb_route *r = wb_route_find(q, a);
 
     if (r && wb_route_allow(c, r, q, a)) {
-        if (wb_request_query_check(q, a, r->query))
+        if (wants_another_type(q, a, r)) {
+            /* answered */
+        } else if (wb_request_query_check(q, a, r->query)) {
             r->handle(c, q, a);
+        }
         if (r->flags & WB_ROUTE_WRITE)
             keep(c, q, a);
     }
+    wb_answer_encode(q, a);
     atomic_fetch_add(&c->service->requests, 1);
     if (a->status >= 500)
         atomic_fetch_add(&c->service->failed, 1);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "server/base/units.h"
-#include "server/http/service.h"
+#include "server/http/filters.h"
 
 #define RAW_MAX (256u << 20)
 
@@ -18,48 +18,79 @@ static char *run_of(struct wb_context *c, const struct wb_request *q, struct wb_
     return run;
 }
 
+/* Which part of each item is asked for: "id,arm,headline,metrics.max.throughput". NULL is all. */
+static wb_json *pick(const wb_json *run, const struct wb_strv *fields)
+{
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "id", wb_json_str_or(run, "id", NULL));
+    for (size_t i = 0; i < fields->n; i++) {
+        const char *dot = strchr(fields->v[i], '.');
+        WB_AUTO_FREE char *top =
+            wb_strndup(fields->v[i], dot ? (size_t)(dot - fields->v[i]) : strlen(fields->v[i]));
+        const wb_json *outer = wb_json_get(run, top);
+        const wb_json *inner = dot ? wb_json_get(outer, dot + 1) : outer;
+        wb_json *into = wb_json_get(o, top);
+
+        if (!inner)
+            continue;
+        if (dot && !into) {
+            into = wb_json_object();
+            wb_json_set(o, top, into);
+        }
+        wb_json_set(dot ? into : o, dot ? dot + 1 : top, wb_json_ref(inner));
+    }
+    return o;
+}
+
+static wb_json *pick_all(wb_json *items, const char *fields)
+{
+    struct wb_strv list = {0};
+    wb_json *out;
+
+    if (!fields)
+        return items;
+    for (const char *f = fields; *f; f += strspn(f, ",")) {
+        size_t n = strcspn(f, ",");
+        WB_AUTO_FREE char *name = wb_strndup(f, n);
+
+        wb_strv_add(&list, name);
+        f += n;
+    }
+    out = wb_json_array();
+    for (size_t i = 0; i < wb_json_len(items); i++) {
+        const wb_json *run = wb_json_at(items, i);
+
+        /* What cannot be read is told whatever was asked for. */
+        wb_json_push(out, wb_json_get(run, "damaged") ? wb_json_ref(run) : pick(run, &list));
+    }
+    wb_strv_release(&list);
+    wb_json_free(items);
+    return out;
+}
+
 static void list_runs(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
-    struct wb_list_filter f = {.campaign = wb_request_query(q, "campaign"),
-                               .arm = wb_request_query(q, "arm"),
-                               .outcome = wb_request_query(q, "outcome")};
-    const char *cursor = wb_request_query(q, "cursor");
-    WB_AUTO_FREE char *filter = wb_strf("runs:%s:%s:%s", f.campaign ? f.campaign : "",
-                                        f.arm ? f.arm : "", f.outcome ? f.outcome : "");
-    WB_AUTO_FREE char *before = NULL;
-    WB_AUTO_JSON wb_json *all = NULL;
-    wb_json *items = wb_json_array();
+    struct wb_query ask;
+    WB_AUTO_FREE char *cursor = NULL;
+    WB_AUTO_FREE char *filter = NULL;
     struct wb_err err = WB_ERR_INIT;
-    int64_t limit = 0;
+    wb_json *items = NULL;
     char *next = NULL;
-    int rc = wb_request_int(q, "limit", 1, 500, 50, &limit, &err);
 
-    if (rc == 0 && cursor)
-        rc = wb_cursor_read(c->service, filter, cursor, &before, &err);
-    if (rc < 0) {
-        wb_json_free(items);
-        wb_answer_problem(q, a, 400, cursor ? "cursor-invalid" : "validation", err.root, NULL);
+    if (!wb_runs_query(c, q, a, &ask, &filter, &cursor))
         return;
-    }
-    if (wb_store_list(c->store, &f, &all, &err) < 0) {
-        wb_json_free(items);
+    if (wb_store_runs(c->store, &ask, &items, &next, &err) < 0) {
         wb_answer_error(q, a, &err);
         return;
     }
-    /* Ids sort by time, so what is newer than the cursor's id came later or was seen. */
-    for (size_t i = 0; i < wb_json_len(all); i++) {
-        wb_json *run = wb_json_at(all, i);
+    if (next) {
+        char *own = wb_cursor_make(c->service, filter, next);
 
-        if (before && strcmp(wb_json_str_or(run, "id", ""), before) >= 0)
-            continue;
-        if ((int64_t)wb_json_len(items) == limit) {
-            next = wb_cursor_make(c->service, filter,
-                                  wb_json_str_or(wb_json_at(items, (size_t)limit - 1), "id", ""));
-            break;
-        }
-        wb_json_push(items, wb_json_ref(run));
+        free(next);
+        next = own;
     }
-    wb_answer_list(q, a, items, next);
+    wb_answer_list(q, a, pick_all(items, wb_request_query(q, "fields")), next);
 }
 
 static void answer_document(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
@@ -217,9 +248,9 @@ static void get_artifact(struct wb_context *c, struct wb_request *q, struct wb_a
 }
 
 static const struct wb_shape list_query[] = {
-    {"campaign", WB_S_TEXT, .max = 128},
-    {"arm", WB_S_TEXT, .max = 400},
-    {"outcome", WB_S_TEXT, .max = 40},
+    WB_QUERY_RUNS,
+    {"fields", WB_S_TEXT, .min = 1, .max = 1000,
+     .help = "Only these keys of each run, with commas: arm,headline,recipe.version"},
     WB_QUERY_PAGE,
     {0},
 };
@@ -236,7 +267,8 @@ static const struct wb_form artifact = {.name = "Artifact", .rows = artifact_row
 
 const struct wb_route wb_routes_runs[] = {
     {"GET", "/api/v1/runs", WB_SCOPE_READ, WB_ROUTE_LIST, list_runs, "listRuns",
-     "Recorded runs, newest first", list_query, .answer = &run_row, .status = 200},
+     "Recorded runs, newest first unless sorted otherwise", list_query, .answer = &run_row,
+     .status = 200},
     {"GET", "/api/v1/runs/{run}", WB_SCOPE_READ, 0, get_run, "getRun", "Summary of one run",
      .answer = &run, .status = 200},
     {"GET", "/api/v1/runs/{run}/artifacts", WB_SCOPE_READ, WB_ROUTE_LIST, list_artifacts,

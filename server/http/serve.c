@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,6 +14,8 @@
 #include "server/queue/queue.h"
 
 #define PEM_MAX (256u << 10)
+#define ARENAS 2      /* of malloc; one for each thread would keep what each once needed */
+#define TRIM_TICKS 10 /* seconds after which freed memory goes back to the kernel */
 
 struct parts {
     const struct wb_serve_spec *spec;
@@ -160,6 +163,7 @@ static int start(struct parts *p, struct wb_err *err)
     s->secure = spec->certificate != NULL;
     s->started_ms = wb_now_unix_ms(NULL);
     /* Ids of events begin with the time, so those of an earlier server are always smaller. */
+    s->limiter = wb_limiter_new(spec->requests);
     s->hub = wb_hub_new(s->started_ms * 1000);
     set_hosts(p);
     rc = wb_dispatch_start(&dispatch, &s->dispatch, err);
@@ -188,6 +192,7 @@ static void stop(struct parts *p)
     wb_daemon_stop(p->daemon);
     wb_dispatch_stop(p->service.dispatch);
     wb_hub_free(p->service.hub);
+    wb_limiter_free(p->service.limiter);
     wb_strv_release(&p->service.hosts);
     free(p->db_path);
     free(p->certificate);
@@ -202,11 +207,22 @@ static void stop(struct parts *p)
         (void)close(p->lock);
 }
 
+static void serve_until_cancelled(struct parts *p)
+{
+    for (int n = 1; !wb_cancelled(p->spec->cancel); n++) {
+        WB_IGNORE(wb_wait(p->spec->cancel, -1, WB_SEC, NULL));
+        wb_daemon_tick(p->daemon, wb_now_ns(NULL));
+        if (n % TRIM_TICKS == 0)
+            (void)malloc_trim(0);
+    }
+}
+
 int wb_serve(const struct wb_serve_spec *spec, struct wb_err *err)
 {
     struct parts *p = wb_calloc(1, sizeof(*p));
     int rc;
 
+    (void)mallopt(M_ARENA_MAX, ARENAS);
     p->spec = spec;
     p->lock = -1;
     rc = prepare(p, err);
@@ -219,8 +235,7 @@ int wb_serve(const struct wb_serve_spec *spec, struct wb_err *err)
                     spec->address, v6 ? "]" : "", wb_daemon_port(p->daemon));
 
         spec->ready(spec->arg, url, p->token);
-        while (!wb_cancelled(spec->cancel))
-            WB_IGNORE(wb_wait(spec->cancel, -1, 3600 * WB_SEC, NULL));
+        serve_until_cancelled(p);
     }
     stop(p);
     free(p);

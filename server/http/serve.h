@@ -16,6 +16,7 @@ struct wb_serve_spec {
     const char *certificate, *key; /* paths of PEM files, or NULL */
     const struct wb_strv *hosts;   /* names beside localhost and the address */
     bool anonymous_read;
+    int64_t requests;               /* that a token or address has a minute; 0: no limits */
     const struct wb_cancel *cancel; /* ends the service */
     /* Told once, when requests are taken. token is the admin's if it was made just now, else NULL;
      * it is kept nowhere. */

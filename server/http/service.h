@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "server/http/hub.h"
+#include "server/http/limit.h"
 #include "server/http/message.h"
 #include "server/http/shape.h"
 #include "server/queue/dispatch.h"
@@ -19,6 +20,7 @@ struct wb_service {
     bool secure;          /* over TLS: cookies are marked so */
     struct wb_hub *hub;
     struct wb_dispatch *dispatch;
+    struct wb_limiter *limiter;
     int64_t started_ms;
     unsigned char secret[32];                      /* of this process: signs cursors */
     atomic_int_fast64_t requests, refused, failed; /* answers in all, with 4xx, with 5xx */
@@ -79,6 +81,10 @@ const struct wb_route *wb_route_find(struct wb_request *q, struct wb_answer *a);
 /* Who asks, and may they? Answers 401 or 403 itself, then false. */
 bool wb_route_allow(struct wb_context *c, const struct wb_route *r, struct wb_request *q,
                     struct wb_answer *a);
+/* Whether a text is a token. Counts failed tries of an address; answers 401, 429 or what else went
+ * wrong itself, then negative. */
+int wb_token_try(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
+                 const char *text, struct wb_token *out) WB_MUST_CHECK;
 /* Everything between a complete request and its answer. */
 void wb_service_answer(struct wb_context *c, struct wb_request *q, struct wb_answer *a);
 

@@ -9,6 +9,8 @@
 #include "server/base/db.h"
 #include "server/base/json.h"
 
+#define WB_TOKEN_ID_END 20 /* bytes of "wb_<id>_", what of a token may be known */
+
 /* Scopes, a set of bits; a token with admin has all of them. */
 enum wb_scope {
     WB_SCOPE_NONE = 0,

@@ -156,10 +156,10 @@ struct rule {
     bool optional; /* an interrupted attempt may not know it */
 };
 
-static const char *const outcomes[] = {
+const char *const wb_outcome_words[] = {
     "ok",          "target-missed", "not-steady", "inconsistent",  "sut-error",
     "infra-error", "capacity",      "cancelled",  "harness-error", NULL};
-static const char *const validities[] = {"valid",   "noisy",      "client-limited",
+const char *const wb_validity_words[] = {"valid",   "noisy",      "client-limited",
                                          "invalid", "unverified", NULL};
 static const char *const teardowns[] = {"clean", "incomplete", NULL};
 static const struct rule summary_rules[] = {
@@ -168,8 +168,8 @@ static const struct rule summary_rules[] = {
     {"round", NULL, WB_JSON_INT, false},         {"attempt", NULL, WB_JSON_INT, true},
     {"position", NULL, WB_JSON_INT, true},       {"factors", NULL, WB_JSON_OBJECT, true},
     {"recipe", NULL, WB_JSON_OBJECT, true},      {"started_at", NULL, WB_JSON_STRING, false},
-    {"ended_at", NULL, WB_JSON_STRING, false},   {"outcome", outcomes, WB_JSON_STRING, false},
-    {"reasons", NULL, WB_JSON_ARRAY, false},     {"validity", validities, WB_JSON_STRING, false},
+    {"ended_at", NULL, WB_JSON_STRING, false},   {"outcome", wb_outcome_words, WB_JSON_STRING, false},
+    {"reasons", NULL, WB_JSON_ARRAY, false},     {"validity", wb_validity_words, WB_JSON_STRING, false},
     {"evidence", NULL, WB_JSON_ARRAY, false},    {"teardown", teardowns, WB_JSON_STRING, false},
     {"series_key", NULL, WB_JSON_STRING, true},  {"host", NULL, WB_JSON_OBJECT, true},
     {"controller", NULL, WB_JSON_STRING, false}, {"metrics", NULL, WB_JSON_OBJECT, false},
@@ -191,7 +191,7 @@ static bool is_word(const char *const *words, const char *s)
 
 bool wb_record_is_outcome(const char *word)
 {
-    return is_word(outcomes, word);
+    return is_word(wb_outcome_words, word);
 }
 
 static void check_subject(struct check *c, const wb_json *subject)

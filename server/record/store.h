@@ -117,6 +117,8 @@ void wb_run_place_release(struct wb_run_place *p);
 int wb_store_verify(struct wb_store *s, const char *run, wb_json *damage, size_t *runs,
                     struct wb_err *err) WB_MUST_CHECK;
 
+/* check.c: the words that a summary's outcome and validity may be, NULL-ended. */
+extern const char *const wb_outcome_words[], *const wb_validity_words[];
 /* check.c: JSON Schema (2020-12) of summary.json, made from the rules that check it; owned by the
  * caller. It has no "$schema" and no title. */
 wb_json *wb_summary_schema(void);
