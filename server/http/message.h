@@ -18,8 +18,9 @@
 #define WB_HTTP_ANSWER_MAX (64u << 20) /* bytes of an answer that is held in memory */
 #define WB_HTTP_SEGMENTS_MAX 12
 #define WB_HTTP_QUERY_MAX 64
-#define WB_GZIP_TAG "-gzip" /* what tells the tag of a compressed form from that of the plain one \
-                             */
+#define WB_GZIP_TAG                                                               \
+    "-gzip" /* what tells the tag of a compressed form from that of the plain one \
+             */
 
 /* The headers that anybody here reads. */
 enum wb_header {
