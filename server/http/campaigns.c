@@ -193,19 +193,19 @@ static wb_json *folder_doc(const struct wb_service *s, const char *id, const cha
     return wb_json_read_file(path, DOC_MAX, &j, NULL) == 0 ? j : NULL;
 }
 
-/* The plan as a recorded run of the campaign has it, or NULL. */
-static wb_json *recorded_plan(struct wb_context *c, const char *id)
+/* A document as a recorded run of the campaign has it, or NULL. */
+static wb_json *recorded_doc(struct wb_context *c, const char *id, const char *name)
 {
     const struct wb_query ask = {.campaign = id, .limit = 1};
     WB_AUTO_JSON wb_json *items = NULL;
     WB_AUTO_FREE char *next = NULL;
-    wb_json *plan = NULL;
+    wb_json *doc = NULL;
 
     if (wb_store_runs(c->store, &ask, &items, &next, NULL) < 0 || wb_json_len(items) == 0 ||
-        wb_store_read(c->store, wb_json_str_or(wb_json_at(items, 0), "id", ""), "plan", &plan,
-                      NULL) < 0)
+        wb_store_read(c->store, wb_json_str_or(wb_json_at(items, 0), "id", ""), name, &doc, NULL) <
+            0)
         return NULL;
-    return plan;
+    return doc;
 }
 
 /* Runs that are recorded, by outcome. */
@@ -262,7 +262,7 @@ static void answer_campaign(struct wb_context *c, const struct wb_request *q, st
     }
     plan = folder_doc(c->service, id, "plan.json");
     if (!plan)
-        plan = recorded_plan(c, id);
+        plan = recorded_doc(c, id, "plan");
     wb_json_set(o, "plan", plan ? plan : wb_json_null());
     add_links(o, id);
     wb_answer_json(q, a, status, o);
@@ -442,9 +442,31 @@ static void cancel_campaign(struct wb_context *c, struct wb_request *q, struct w
     answer_campaign(c, q, a, q->args[0], 202);
 }
 
-static void rerun_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+/* The study of an earlier campaign, as its folder or one of its records has it. WB_NOT_FOUND when
+ * there is no such campaign; *study is NULL when it is gone. */
+static int earlier_study(struct wb_context *c, const char *id, wb_json **study, struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *had = NULL;
+    struct wb_err why = WB_ERR_INIT;
+    int rc = wb_queue_get(c->db, id, &had, &why);
+
+    if (rc == 0) {
+        *study = folder_doc(c->service, id, "study.json");
+        if (!*study)
+            *study = recorded_doc(c, id, "study");
+        return 0;
+    }
+    if (rc == -WB_NOT_FOUND && wb_campaign_recorded(c, id, &had, err) == 0) {
+        *study = recorded_doc(c, id, "study");
+        return 0;
+    }
+    if (err)
+        *err = why;
+    return rc;
+}
+
+static void rerun_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+{
     struct asked s = {0};
     struct wb_problems p = {0};
     struct wb_err err = WB_ERR_INIT;
@@ -452,24 +474,22 @@ static void rerun_campaign(struct wb_context *c, struct wb_request *q, struct wb
 
     if (answered_before(c, q, a))
         return;
-    if (wb_queue_get(c->db, q->args[0], &had, &err) < 0) {
-        wb_answer_error(q, a, &err);
+    s.body = wb_request_object(q, a, &again);
+    if (!s.body)
         return;
-    }
-    study = folder_doc(c->service, q->args[0], "study.json");
-    s.body = study ? wb_request_object(q, a, &again) : NULL;
-    if (!study) {
+    if (earlier_study(c, q->args[0], &study, &err) < 0) {
+        wb_answer_error(q, a, &err);
+    } else if (!study) {
         wb_answer_problem(q, a, 409, "state-conflict",
                           "the folder of this campaign is gone: send its study again", NULL);
-    } else if (s.body) {
-        wb_json_set(s.body, "study", wb_json_copy(study));
+    } else {
+        wb_json_set(s.body, "study", study);
         plan_study(c, &s, &p);
         if (s.plan)
             enqueue(c, q, a, &s, q->args[0]);
         else
             answer_study_problems(q, a, &p);
     }
-    wb_json_free(study);
     wb_problems_release(&p);
     release(&s);
 }

@@ -124,15 +124,32 @@ static bool is_our_host(const struct wb_service *s, const char *host)
 {
     const char *end = host[0] == '[' ? strchr(host, ']') : NULL;
     size_t n = end ? (size_t)(end - host) + 1 : strcspn(host, ":");
+    const char *port = host + n + (host[n] == ':');
 
+    /* Nothing but a port may follow. */
+    if ((host[n] && host[n] != ':') || port[strspn(port, "0123456789")])
+        return false;
     for (size_t i = 0; i < s->hosts.n; i++)
         if (strlen(s->hosts.v[i]) == n && !strncasecmp(s->hosts.v[i], host, n))
             return true;
     return false;
 }
 
+/* The library ends texts at a NUL. Whether the head has bytes that are in nothing that was read of
+ * it: more than its line, its headers and a space before each value. */
+static bool has_hidden_bytes(struct exchange *x, const char *version,
+                             const struct header_scan *scan)
+{
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const size_t line = strlen(x->request.method) + strlen(x->target) + strlen(version) + 4;
+    const size_t most = line + scan->bytes + 4 * (size_t)scan->n + 2;
+
+    return i && strlen(x->target) <= WB_HTTP_TARGET_MAX && i->header_size > most;
+}
+
 /* What the library lets through and must not pass. Answers itself, then false. */
-static bool check_headers(struct exchange *x)
+static bool check_headers(struct exchange *x, const char *version)
 {
     struct wb_request *q = &x->request;
     struct header_scan scan = {.request = q};
@@ -141,7 +158,12 @@ static bool check_headers(struct exchange *x)
     int status = 400;
 
     (void)MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, on_header, &scan);
-    if (scan.damaged)
+    if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0) {
+        why = "this server speaks HTTP/1.1 and HTTP/1.0";
+        status = 505;
+    } else if (has_hidden_bytes(x, version, &scan)) {
+        why = "the head has a NUL, or more white space than it needs";
+    } else if (scan.damaged)
         why = "a header has a name or a character that none may have, or stands twice";
     else if (scan.hosts != 1)
         why = "exactly one Host is needed";
@@ -363,7 +385,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     struct exchange *x = *state;
     WB_AUTO_FREE char *id = NULL;
 
-    (void)cls, (void)url, (void)version;
+    (void)cls, (void)url;
     if (!x)
         return MHD_NO;
     x->connection = connection;
@@ -374,7 +396,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         x->request.method = wb_strndup(method, strnlen(method, 32));
         x->request.body = (struct wb_buf)WB_BUF_INIT(WB_HTTP_BODY_MAX);
         note_address(x);
-        if (!check_headers(x) || !body_fits(x))
+        if (!check_headers(x, version) || !body_fits(x))
             return send_answer(x, true);
         x->state = READING;
         return MHD_YES;
@@ -512,10 +534,10 @@ int wb_daemon_start(const struct wb_daemon_spec *spec, struct wb_daemon **out, s
     d->mhd = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, d, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, d, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_MAX,
-        MHD_OPTION_URI_LOG_CALLBACK, on_target, d, MHD_OPTION_NOTIFY_COMPLETED, on_completed, d,
-        MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        on_connection, d, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_MAX, MHD_OPTION_URI_LOG_CALLBACK,
+        on_target, d, MHD_OPTION_NOTIFY_COMPLETED, on_completed, d, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_END);
     free(tls[0].ptr_value);
     free(tls[1].ptr_value);
     if (!d->mhd) {

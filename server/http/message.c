@@ -377,6 +377,7 @@ static const char *title_of(int status)
         {429, "Too many requests"},
         {431, "The headers are too large"},
         {503, "Not now"},
+        {505, "That version of HTTP is not spoken"},
     };
 
     for (size_t i = 0; i < WB_LEN(rows); i++)

@@ -1,0 +1,140 @@
+#!/bin/bash
+# The service alone, over a store of invented records: each answer against its own API document,
+# lists and pages while records are added, compressed and conditional answers, limits, hostile
+# clients. No campaign is started and nothing of the host is touched.
+set -u
+cd -- "$(dirname -- "$0")/../.." || exit 2
+# shellcheck source=tests/support/lib.sh
+. tests/support/lib.sh
+export WB_STATE=$tmp/state WB_RECIPES=$PWD/recipes WB_WEB=$PWD/web GIT_CONFIG_GLOBAL=/dev/null
+store=$tmp/store.git
+make -s "B=$build" "$build/bench/store_seed" "$build/system/make_records" || exit 2
+"$build/bench/store_seed" "$store" 1 >"$tmp/first"
+"$build/bench/store_seed" "$store" 200 | git --git-dir="$store" fast-import --quiet --force
+"$build/system/make_records" "$store" 0 5 >"$tmp/made"
+server=
+
+# serve ARGS...: a server; its address is in $url.
+serve() {
+    "$wb" serve --store "$store" --port 0 "$@" >"$tmp/serve" 2>"$tmp/serve.err" &
+    server=$!
+    cleanup+=("kill -9 $server")
+    within 30 grep -q '^listening' "$tmp/serve" || bad "the server starts" "$(cat "$tmp/serve.err")"
+    url=$(sed -n 's/^listening on //p' "$tmp/serve")
+}
+stop() {
+    kill -TERM "$server"
+    wait "$server"
+}
+get() { # PATH ARGS...: the answer is in $tmp/answer, its headers in $tmp/headers, its status in $status
+    local path=$1
+    shift
+    : >"$tmp/answer"
+    status=$(curl -s -m 60 -H "$auth" -o "$tmp/answer" -D "$tmp/headers" -w '%{http_code}' "$url/api/v1$path" "$@")
+}
+answer() { json "$1" <"$tmp/answer"; }
+header() { sed -n "s/^$1: //Ip" "$tmp/headers" | tr -d '\r'; }
+# judged COMMAND...: its lines "ok NAME" and "FAIL NAME: why" are results.
+judged() {
+    local line some=
+    while IFS= read -r line; do
+        case $line in
+        'ok '*) ok "${line#ok }" ;;
+        'FAIL '*) bad "${line#FAIL }" "" ;;
+        *) bad "$1 $2" "$line" ;;
+        esac
+        some=1
+    done < <("$@" 2>&1)
+    check "$1 $2 said something" test -n "$some"
+}
+
+serve --requests-per-minute 0
+token=$(sed -n 's/^token of the admin.*: //p' "$tmp/serve")
+auth="Authorization: Bearer $token"
+
+# ---- the API document ----
+judged tests/support/http-conform walk "$url" "$token"
+
+# ---- lists ----
+# all PATH: the ids of every page, a line each.
+all() {
+    local next=
+    while get "$1${next:+&cursor=$next}"; do
+        perl -MJSON::PP -e 'local $/; print "$_->{id}\n" for @{decode_json(<STDIN>)->{items}}' <"$tmp/answer"
+        next=$(answer next)
+        [ "$next" != null ] || break
+    done
+}
+get '/runs?limit=500'
+is "all runs are listed" 205 "$(answer items.n)"
+is "by pages of seven they are the same" "$(all '/runs?limit=500')" "$(all '/runs?limit=7')"
+is "no id twice" "" "$(all '/runs?limit=7' | sort | uniq -d)"
+is "the other way round" "$(all '/runs?limit=500' | tac)" "$(all '/runs?limit=9&sort=started_at')"
+is "by throughput" "$(all '/runs?limit=500&sort=-throughput')" "$(all '/runs?limit=11&sort=-throughput')"
+is "one campaign" 20 "$(all '/runs?limit=6&campaign=cmp_01S0000000000000000003' | wc -l)"
+is "failed ones" 6 "$(all '/runs?limit=500&outcome=sut-error' | wc -l)"
+is "an arm of one study" 4 "$(all '/runs?study=study-01&arm=docker%20x1' | wc -l)"
+is "of one day" 100 "$(all '/runs?limit=500&since=2026-11-28T15:00:00Z&until=2026-11-29T15:00:00Z' | wc -l)"
+get '/runs?limit=1&fields=arm,recipe.version,nothing'
+is "only what is asked for" '["arm","id","recipe"] {"version":"7.0.15"}' \
+    "$(perl -MJSON::PP -e 'local $/; my $i = decode_json(<STDIN>)->{items}[0]; print JSON::PP->new->canonical->encode([sort keys %$i]), " ", JSON::PP->new->canonical->encode($i->{recipe})' <"$tmp/answer")"
+get '/runs?limit=3&sort=-started_at'
+next=$(answer next) first=$(answer items.0.id)
+get "/runs?limit=3&sort=started_at&cursor=$next"
+is "a cursor is of its own order" "400 /problems/cursor-invalid" "$status $(answer type)"
+get "/runs?limit=3&sort=-started_at&cursor=${next}x"
+is "and cannot be made up" 400 "$status"
+"$build/system/make_records" "$store" 5 8 >>"$tmp/made"
+get "/runs?limit=3&sort=-started_at&cursor=$next"
+is "what comes in between shifts no page" "run_01JX8AB001CDEFGHJKMNPQRST" "$(answer items.0.id)"
+get '/runs?limit=3'
+check "and is at the top of a new one" test "$(answer items.0.id)" != "$first"
+is "campaigns, too" 11 "$(all '/campaigns?limit=3' | sort -u | wc -l)"
+is "campaigns of the records have a state of their own" 11 "$(all '/campaigns?limit=5&state=recorded' | wc -l)"
+is "and none of the queue's" 0 "$(all '/campaigns?state=finished' | wc -l)"
+is "campaigns of a study" 1 "$(all '/campaigns?study=study-04' | wc -l)"
+get /campaigns/cmp_01S0000000000000000003
+is "one of them" "200 20 5" "$status $(answer progress.recorded) $(answer plan.arms.n)"
+get "/runs?limit=1"
+is "the next page has a link" "<$(answer next)>" "<$(header Link | sed -E 's/.*cursor=([^>]*)>.*/\1/')>"
+
+# ---- forms of an answer ----
+get '/runs?limit=50' -H 'Accept-Encoding: gzip'
+is "an answer is compressed" "200 gzip Accept-Encoding" "$status $(header Content-Encoding) $(header Vary)"
+tag=$(header ETag)
+cp "$tmp/answer" "$tmp/packed.gz"
+get '/runs?limit=50'
+is "or not" "" "$(header Content-Encoding)"
+check "it is the same" cmp -s "$tmp/answer" <(gzip -dc "$tmp/packed.gz")
+check "under another tag" test "$(header ETag)" != "$tag"
+get '/runs?limit=50' -H 'Accept-Encoding: gzip' -H "If-None-Match: $tag"
+is "a tag is known again" "304 0 $tag" "$status $(wc -c <"$tmp/answer") $(header ETag)"
+"$build/system/make_records" "$store" 8 9 >>"$tmp/made"
+get '/runs?limit=50' -H 'Accept-Encoding: gzip' -H "If-None-Match: $tag"
+is "and no longer when something came" 200 "$status"
+get '/events' -H 'Accept: application/json'
+is "a stream is no document" 406 "$status"
+
+# ---- hostile clients ----
+judged tests/support/http-hostile "$url" "$token" "$server"
+stop
+is "the server ends when told to" 0 "$?"
+
+# ---- limits ----
+serve --requests-per-minute 30
+for i in $(seq 40); do get /whoami; done
+is "too many requests are refused" "429 /problems/quota-exceeded" "$status $(answer type)"
+check "with the time to wait" test "$(header Retry-After)" -ge 1
+is "and the policy" '"default";q=30;w=60' "$(header RateLimit-Policy)"
+admin=$auth
+auth="X-None: 1"
+for i in $(seq 35); do get /openapi.json; done
+is "without a token, too" 429 "$status"
+auth="Authorization: Bearer wb_none"
+for i in $(seq 25); do get /whoami; done
+is "so are failed logins" "429 /problems/quota-exceeded" "$status $(answer type)"
+auth=$admin
+get /whoami
+check "who is known from there is let in" test "$status" != 401
+stop
+summary
