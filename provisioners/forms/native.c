@@ -45,6 +45,17 @@ static char *native_name(const char *run, int index)
     return wb_strf(GROUP_ROOT "/%s-db%d", run, index);
 }
 
+/* Of an instance that is started once more: its job before this one is over. */
+static int forget_job(const struct wb_form_env *env, const char *dir, struct wb_err *err)
+{
+    int rc;
+
+    if (!wb_path_exists(dir))
+        return 0;
+    rc = wb_job_stop(env->cgroups, dir, 0, 0, NULL, err);
+    return rc < 0 ? rc : wb_remove_tree(dir, err);
+}
+
 static int native_start(const struct wb_form_env *env, const struct wb_instance_spec *spec,
                         struct wb_err *err)
 {
@@ -67,7 +78,9 @@ static int native_start(const struct wb_form_env *env, const struct wb_instance_
     for (char *const *v = spec->env; v && *v; v++)
         wb_strv_add(&vars, *v);
     job.env = vars.v;
-    rc = wb_job_start(env->cgroups, &job, err);
+    rc = forget_job(env, dir, err);
+    if (rc == 0)
+        rc = wb_job_start(env->cgroups, &job, err);
     wb_strv_release(&vars);
     return rc;
 }

@@ -251,16 +251,18 @@ static void print_sides(const wb_json *run, int width, struct wb_buf *out)
     wb_table_free(t);
 }
 
-static void during_row(struct wb_table *t, const wb_json *op, const char *part)
+static void during_row(struct wb_table *t, const wb_json *w, const char *part)
 {
-    static const char *const keys[] = {"p50_ms", "p99_ms", "p99_9_ms", "max_ms"};
-    const wb_json *w = wb_json_get(op, part);
+    static const char *const keys[] = {"p50_ms", "p99_ms", "max_ms"};
     struct wb_buf b = WB_BUF_INIT(256);
 
     wb_table_cell(t, "%s", part);
-    wb_table_cell(t, "%lld", (long long)wb_json_int_or(w, "intervals", 0));
-    if (wb_json_is_number(wb_json_get(w, "throughput")))
+    if (wb_json_is_number(wb_json_get(w, "throughput"))) {
+        wb_table_cell(t, "%.0f", wb_json_real_or(w, "seconds", 0));
         wb_format_rate(wb_json_real_or(w, "throughput", 0), &b);
+    } else {
+        wb_table_cell(t, "-");
+    }
     wb_table_cell(t, "%s", b.len ? wb_buf_str(&b) : "-");
     for (size_t k = 0; k < WB_LEN(keys); k++)
         ms_cell(t, w, keys[k]);
@@ -272,22 +274,23 @@ static size_t during_rows(struct wb_table *t, const wb_json *phase)
 {
     static const char *const parts[] = {"before", "during", "after"};
     const wb_json *list = wb_json_get(phase, "during");
+    const char *name = wb_json_str_or(phase, "name", "?");
 
     for (size_t i = 0; i < wb_json_len(list); i++) {
         const wb_json *op = wb_json_at(list, i);
+        const char *what = wb_json_str_or(op, "do", "?");
 
         for (size_t k = 0; k < WB_LEN(parts); k++) {
             wb_table_row(t);
-            if (k == 0) {
-                wb_table_cell(t, "%s", wb_json_str_or(phase, "name", "?"));
-                wb_table_cell(t, "%s %lld", wb_json_str_or(op, "do", "?"),
-                              (long long)wb_json_int_or(op, "instance", 0));
+            if (k == 0)
+                wb_table_cell(t, "%s %lld", what, (long long)wb_json_int_or(op, "instance", 0));
+            else if (k == 1)
                 wb_table_cell(t, "%.1f s", wb_json_real_or(op, "seconds", 0));
-            } else {
-                for (int c = 0; c < 3; c++)
-                    wb_table_cell(t, "%s", "");
-            }
-            during_row(t, op, parts[k]);
+            else if (strcmp(name, what) != 0)
+                wb_table_cell(t, "in %s", name);
+            else
+                wb_table_cell(t, "%s", "");
+            during_row(t, wb_json_get(op, parts[k]), parts[k]);
         }
     }
     return wb_json_len(list);
@@ -296,15 +299,12 @@ static size_t during_rows(struct wb_table *t, const wb_json *phase)
 /* What was done to the cluster under load, and what the load saw of it. */
 static void print_during(const wb_json *run, int width, struct wb_buf *out)
 {
-    static const char *const heads[] = {"intervals", "throughput", "p50",   "p99",
-                                        "p99.9",     "max",        "failed"};
+    static const char *const heads[] = {"seconds", "throughput", "p50", "p99", "max", "failed"};
     const wb_json *phases = wb_json_get(run, "phases");
     struct wb_table *t = wb_table_new();
     size_t n = 0;
 
-    wb_table_column(t, "phase", WB_LEFT);
     wb_table_column(t, "operation", WB_LEFT);
-    wb_table_column(t, "took", WB_RIGHT);
     wb_table_column(t, "window", WB_LEFT);
     for (size_t i = 0; i < WB_LEN(heads); i++)
         wb_table_column(t, heads[i], WB_RIGHT);
@@ -313,8 +313,9 @@ static void print_during(const wb_json *run, int width, struct wb_buf *out)
     if (n) {
         wb_buf_addc(out, '\n');
         wb_table_print(t, width, out);
-        wb_buf_adds(out, "Of merged intervals of the load; those that an operation touches are "
-                         "its own.\n");
+        wb_buf_adds(out,
+                    "An operation with its instance and how long it took. Figures are of the "
+                    "load's merged\nintervals; those that an operation touches are its own.\n");
     }
     wb_table_free(t);
 }
