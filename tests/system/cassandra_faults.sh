@@ -128,40 +128,49 @@ outcome "a row cache that the table does not use" 13 "inconsistent clean" 'but t
 
 # --- operations ---
 
-ops="workload.phases.read.during"
-run "${faults[@]}" -f workload.phases.read.for=40s -f 'form=native x1' \
-    -f "$ops=[[{at: 1s, do: flush}, {at: 2s, do: restart}]]"
+# with_ops LIST: $tmp/ops.yaml, the same study with operations in a longer phase.
+with_ops() { sed -E "s/for: 4s\}/for: 40s, during: [$1]}/; s/^study: .*/study: cassandra-ops/" "$tmp/faults.yaml" >"$tmp/ops.yaml"; }
+operate() { # STUDY-ARGS...
+    run "$tmp/ops.yaml" --wait-for-host 1800 "$@"
+}
+operate_spoilt() { WB_RECIPES=$spoilt operate "$@"; }
+with_ops '{at: 1s, do: flush}, {at: 2s, do: restart}'
+operate -f 'form=native x1'
 rc=$?
 well "flush and restart under load"
 "$wb" show "$(json id <"$tmp/newest")" --store "$store" --json >"$tmp/run"
 is "both are in the record" "flush restart" "$(perl -MJSON::PP -e '
     local $/; my ($p) = grep { $_->{name} eq "read" } @{decode_json(<STDIN>)->{phases}};
     print join " ", map { $_->{do} } grep { $_->{seconds} > 0 && $_->{during}{intervals} > 0 } @{$p->{during}}' <"$tmp/run")"
-run "${faults[@]}" -f workload.phases.read.for=40s -f 'form=docker x1' -f "$ops=[[{at: 1s, do: restart}]]"
+with_ops '{at: 1s, do: restart}'
+operate -f 'form=docker x1'
 rc=$?
 well "a container restarted under load"
 
 fresh_recipes
 step_of_cassandra flush <<<'echo "the node said no" >&2; exit 3'
-run_spoilt -f 'form=native x1' -f "$ops=[[{at: 1s, do: flush}]]"
+with_ops '{at: 1s, do: flush}'
+operate_spoilt -f 'form=native x1'
 rc=$?
 outcome "an operation that fails" 12 "sut-error clean" 'phase read: flush on instance 0 failed (status 3): the node said no'
 fresh_recipes
 sed -i -E 's/(name: flush, kind: work, limit:) 5m/\1 2s/' "$spoilt/cassandra/recipe.yaml"
 step_of_cassandra flush <<<'tail -f /dev/null'
-run_spoilt -f 'form=native x1' -f "$ops=[[{at: 500ms, do: flush}]]"
+operate_spoilt -f 'form=native x1'
 rc=$?
 outcome "an operation over its limit" 12 "sut-error clean" 'phase read: flush on instance 0'
 # A node that says it has left and has not: the others know better.
 fresh_recipes
 sed -i -E 's/(name: decommission, kind: leave, limit:) 10m/\1 15s/' "$spoilt/cassandra/recipe.yaml"
 step_of_cassandra decommission <<<'echo "{}"'
-run_spoilt -f "$ops=[[{at: 1s, do: decommission}]]"
+with_ops '{at: 1s, do: decommission}'
+operate_spoilt
 rc=$?
 outcome "a ring that is not as it should be" 12 "sut-error clean" '127.0.0.2 is UX'
 fresh_recipes
 rm "$spoilt/cassandra/steps/flush"
-run_spoilt -f 'form=native x1' -f "$ops=[[{at: 1s, do: flush}]]"
+with_ops '{at: 1s, do: flush}'
+operate_spoilt -f 'form=native x1'
 is "an operation without its step: exit 2" 2 $?
 
 # --- the disk ---
@@ -199,7 +208,8 @@ for phase in deploy ready load read teardown; do
     done
 done
 # In the middle of an operation.
-start kill "${faults[@]}" -f 'form=native x1' -f workload.phases.read.for=40s -f "$ops=[[{at: 1s, do: restart}]]"
+with_ops '{at: 1s, do: restart}'
+start kill "$tmp/ops.yaml" --wait-for-host 1800 -f 'form=native x1'
 within 1800 says kill '  read'
 within 60 grep -q '"run.operation"' "$WB_STATE/campaigns/$(campaign_of kill)/events.ndjson"
 kill -9 "$pid"
