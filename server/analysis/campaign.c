@@ -253,6 +253,12 @@ static void warn_family(const struct wb_report *rep, const wb_json *contrasts)
                          family, (long long)rounds, (long long)need);
 }
 
+/* The level that rounds repeat, as the plan has it: what a run of them stands for. */
+static bool is_restart(const wb_json *plan)
+{
+    return strcmp(wb_json_str_or(plan, "repetition", "deployment"), "restart") == 0;
+}
+
 static void warn_all(const struct wb_report *rep, const wb_json *answer)
 {
     const wb_json *runs = wb_json_get(answer, "runs"),
@@ -280,6 +286,11 @@ static void warn_all(const struct wb_report *rep, const wb_json *answer)
     if (wb_json_bool_or(wb_json_get(rep->plan, "placement"), "shared", false))
         wb_analysis_warn(rep->warnings, "shared-placement",
                          "database and load shared CPUs: every figure is of both together");
+    if (is_restart(rep->plan))
+        wb_analysis_warn(rep->warnings, "reused-data",
+                         "the data of an arm was loaded once: rounds repeat the start of the "
+                         "database on it, and how much loading it again would change is in no "
+                         "interval");
     for (size_t i = 0; i < wb_json_len(contrasts); i++) {
         const wb_json *c = wb_json_at(contrasts, i);
         bool primary = wb_json_bool_or(c, "primary", false);
@@ -354,6 +365,7 @@ int wb_campaign_report(const wb_json *plan, const wb_json *summaries, wb_json **
         wb_json_set_str(answer, "method",
                         "signed-rank-exact within rounds at planned looks with the error split, "
                         "hodges-lehmann ratio, benjamini-hochberg");
+    wb_json_set_str(answer, "repetition", is_restart(plan) ? "restart" : "deployment");
     wb_json_set_int(answer, "analysis_version", WB_ANALYSIS_VERSION);
     wb_json_set(answer, "runs", runs);
     wb_json_set(answer, "headline", headline(&rep, arms));

@@ -102,6 +102,7 @@ static void print_judgement(const wb_json *run, struct wb_buf *out)
                     : "");
     head_built(out, "validity", &b);
     head_line(out, "teardown", wb_json_str_or(run, "teardown", NULL));
+    head_line(out, "data of", wb_json_str_or(wb_json_get(run, "data"), "of_run", NULL));
 }
 
 static void print_where(const wb_json *run, struct wb_buf *out)
@@ -418,6 +419,8 @@ static int read_run(struct wb_store *s, const char *id, wb_json **out, struct wb
                         ? wb_json_ref(wb_json_get(result, "phases"))
                         : wb_json_array());
         wb_json_set(summary, "record", record);
+        if (wb_json_get(result, "data"))
+            wb_json_set(summary, "data", wb_json_ref(wb_json_get(result, "data")));
         if (wb_json_type(wb_json_get(environment, "parity")) == WB_JSON_OBJECT)
             wb_json_set(summary, "parity", wb_json_ref(wb_json_get(environment, "parity")));
         *out = WB_STEAL(summary);

@@ -12,6 +12,7 @@
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/job.h"
+#include "server/engine/data.h"
 #include "server/engine/host.h"
 #include "server/engine/leftovers.h"
 #include "server/engine/prune.h"
@@ -245,6 +246,7 @@ static void close_campaign(struct cleaner *c, struct wb_campaign_dir *dir)
     end_processes(c, id);
     close_runs(c, dir);
     unmount_below(c, wb_campaign_path(dir));
+    wb_data_drop(dir);
     if (c->failed || !c->records)
         return;
     if (wb_campaign_set_state(dir, open ? "interrupted" : state, true, &err) < 0)

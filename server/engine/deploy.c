@@ -7,6 +7,7 @@
 #include "server/base/file.h"
 #include "server/base/job.h"
 #include "server/engine/complete.h"
+#include "server/engine/data.h"
 #include "server/engine/leftovers.h"
 #include "server/engine/probe.h"
 #include "server/engine/run.h"
@@ -130,8 +131,7 @@ void wb_run_step_env(const struct wb_run *r, const struct wb_instance *in, struc
         setting_env(&r->arm->settings[i], env);
 }
 
-/* Runs a step of the recipe if it has it. *exit_code is 0 when it has not. */
-static int step(struct wb_run *r, const struct wb_instance *in, enum wb_step which, int *exit_code,
+int wb_run_step(struct wb_run *r, const struct wb_instance *in, enum wb_step which, int *exit_code,
                 wb_json **out, struct wb_err *err)
 {
     struct wb_strv env = {0};
@@ -238,7 +238,7 @@ static int configure(struct wb_run *r, struct wb_instance *in)
     WB_AUTO_JSON wb_json *out = NULL;
     int code;
 
-    if (step(r, in, WB_STEP_CONFIGURE, &code, &out, &err) < 0)
+    if (wb_run_step(r, in, WB_STEP_CONFIGURE, &code, &out, &err) < 0)
         return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
     return 0;
 }
@@ -440,7 +440,7 @@ static int wait_ready(struct wb_run *r, struct wb_instance *in, struct wb_comple
         return -WB_IO;
     for (;;) {
         WB_AUTO_JSON wb_json *out = NULL;
-        int code, rc = step(r, in, WB_STEP_READY, &code, &out, &err);
+        int code, rc = wb_run_step(r, in, WB_STEP_READY, &code, &out, &err);
 
         if (rc == 0 && is_ready(complete, code, out)) {
             in->ready_s = (double)(wb_now_ns(NULL) - in->started_ns) / 1e9;
@@ -472,7 +472,7 @@ int wb_run_members(const struct wb_run *r)
     return n;
 }
 
-static int ready(struct wb_run *r, struct wb_instance *in)
+int wb_run_ready(struct wb_run *r, struct wb_instance *in)
 {
     struct wb_complete complete;
     int rc;
@@ -495,7 +495,7 @@ static int ask(struct wb_run *r, struct wb_instance *in, wb_json *all)
 {
     struct wb_err err = WB_ERR_INIT;
     wb_json *said = NULL;
-    int code, rc = step(r, in, WB_STEP_PROBE, &code, &said, &err);
+    int code, rc = wb_run_step(r, in, WB_STEP_PROBE, &code, &said, &err);
 
     wb_json_free(in->probe);
     in->probe = said;
@@ -632,13 +632,13 @@ int wb_run_deploy(struct wb_run *r)
     for (int i = 0; i < r->ninstances; i++) {
         struct wb_instance *in = &r->instances[i];
 
-        if (save_undo(r, in) < 0 || configure(r, in) < 0 ||
+        if (save_undo(r, in) < 0 || configure(r, in) < 0 || wb_data_take(r, in) < 0 ||
             (in->member && wb_run_start_instance(r, in) < 0))
             return -WB_IO;
     }
     wb_run_phase(r, "ready", 0);
     for (int i = 0; i < r->ninstances; i++)
-        if (r->instances[i].member && ready(r, &r->instances[i]) < 0)
+        if (r->instances[i].member && wb_run_ready(r, &r->instances[i]) < 0)
             return -WB_IO;
     for (int i = 0; i < r->ninstances; i++)
         if (r->instances[i].member)

@@ -10,6 +10,7 @@
 #include "server/base/file.h"
 #include "server/base/digest.h"
 #include "server/engine/clean.h"
+#include "server/engine/data.h"
 #include "server/engine/host.h"
 #include "server/engine/looks.h"
 #include "server/engine/resume.h"
@@ -536,6 +537,7 @@ static void finish(struct wb_engine *e, const struct wb_engine_result *res, int 
     bool clean = !res->incomplete && (rc == 0 || rc == -WB_CANCELLED);
 
     wb_campaign_spend_reserve(e->dir);
+    wb_data_drop(e->dir);
     /* Not written: the engine then counts as killed, and clean looks at everything. */
     WB_IGNORE(wb_campaign_set_state(e->dir, state, clean, NULL));
     wb_json_set_str(f, "campaign", e->plan->campaign);

@@ -6,6 +6,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
+#include "server/engine/data.h"
 #include "server/engine/run.h"
 #include "server/record/summary.h"
 
@@ -84,6 +85,7 @@ static wb_json *result_json(const struct wb_run *r)
     wb_json_set_int(j, "schema", 1);
     wb_json_set(j, "phases", wb_json_ref(r->phases));
     wb_json_set(j, "server", wb_json_ref(r->server));
+    wb_json_set(j, "data", wb_data_json(r));
     set_canary(r, j);
     set_host_state(r, j);
     wb_json_set(j, "validity", wb_validity_rules_json(&r->e->study->validity));

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/engine/data.h"
 #include "server/engine/server_side.h"
 #include "server/engine/worker.h"
 
@@ -117,16 +118,23 @@ int wb_run_measure(struct wb_run *r)
     const struct wb_setup *s = r->arm->setup;
     WB_AUTO_FREE int *order = wb_calloc(s->nphases, sizeof(*order));
     WB_AUTO_JSON wb_json *last = NULL;
-    bool calibrated = false;
+    bool calibrated = false, settled = false;
 
     wb_plan_phase_order(r->e->plan, r->round, order);
     for (size_t i = 0; i < s->nphases; i++) {
         const struct wb_phase *ph = &s->phases[order[i]];
         int rc = 0;
 
-        if (!wanted(r, ph, &calibrated))
+        if (!wanted(r, ph, &calibrated) || (ph->load_only && r->data_of))
             continue;
-        rc = run_phase(r, ph, &last);
+        if (!ph->load_only && !settled) {
+            settled = true;
+            rc = wb_data_settle(r);
+        }
+        if (rc == 0)
+            rc = run_phase(r, ph, &last);
+        if (rc == 0 && ph->load_only)
+            rc = wb_data_keep(r);
         /* A missed target is a result: the other phases still say something. */
         if (rc < 0 && r->outcome != WB_OUTCOME_TARGET_MISSED) {
             sort_phases(r);

@@ -221,6 +221,7 @@ void wb_run_release(struct wb_run *r)
         wb_paths_release(&r->instances[i].paths);
         wb_json_free(r->instances[i].probe);
     }
+    free(r->data_of);
     for (size_t i = 0; i < r->nraw; i++) {
         free(r->raw[i].name);
         free(r->raw[i].data);

@@ -65,6 +65,7 @@ struct wb_run {
     struct wb_engine *e;
     const struct wb_arm *arm;
     const struct wb_form_prepared *form;
+    char *data_of;                /* the run whose data this one took, NULL: its own */
     int round, attempt, position; /* round from 1; position in the round from 1 */
     bool calibrating;             /* an uncounted pass: no record */
     bool reference;               /* the same, only deployed: for the facts that parity needs */
@@ -105,6 +106,11 @@ void wb_run_raw(struct wb_run *r, const char *name, const void *data, size_t n);
 int wb_run_deploy(struct wb_run *r) WB_MUST_CHECK;
 /* One instance, whose folders and configuration are there: its process is started. */
 int wb_run_start_instance(struct wb_run *r, struct wb_instance *in) WB_MUST_CHECK;
+/* Waits until it is ready; the last member, until the cluster is complete. */
+int wb_run_ready(struct wb_run *r, struct wb_instance *in) WB_MUST_CHECK;
+/* Runs a step of the recipe on an instance if it has it. *exit_code is 0 when it has not. */
+int wb_run_step(struct wb_run *r, const struct wb_instance *in, enum wb_step which, int *exit_code,
+                wb_json **out, struct wb_err *err) WB_MUST_CHECK;
 /* Its state as the form has it; its process is the one that must live on. Notes its end. */
 int wb_run_know(struct wb_run *r, struct wb_instance *in) WB_MUST_CHECK;
 /* How many instances the cluster should have now. */

@@ -67,7 +67,8 @@ static int check_exit(const struct wb_recipe *r, enum wb_step step, struct wb_ch
     if (res->signal)
         return wb_fail(err, WB_IO, "recipe %s: step %s was ended by signal %d%s%s", r->name, name,
                        res->signal, sep, said);
-    if (res->exit_code == 0 || (step == WB_STEP_READY && res->exit_code == WB_STEP_NOT_YET))
+    if (res->exit_code == 0 ||
+        (res->exit_code == WB_STEP_NOT_YET && (step == WB_STEP_READY || step == WB_STEP_SETTLE)))
         return 0;
     if (res->exit_code == WB_STEP_NOT_HAD && step == WB_STEP_FETCH)
         return wb_fail(err, WB_NOT_FOUND, "recipe %s: step %s (exit %d)%s%s", r->name, name,

@@ -11,7 +11,7 @@
 
 /* Exit codes of steps beside 0. Any other one means that the step failed. */
 #define WB_STEP_NOT_HAD 69 /* fetch: an artifact is not to be had from where it should come */
-#define WB_STEP_NOT_YET 75 /* ready: not yet, ask again */
+#define WB_STEP_NOT_YET 75 /* ready, settle: not yet, ask again */
 
 /*
  * Runs a step to its end under the recipe's limit for it. env: "NAME=value" texts, NULL-ended; a
@@ -20,7 +20,7 @@
  * is the recipe's.
  *
  * 0: the step exited 0 with one JSON object, which is *out (owned by the caller), or it is `ready`
- * and exited WB_STEP_NOT_YET (then *out is NULL if it wrote none).
+ * or `settle` and exited WB_STEP_NOT_YET (then *out is NULL if it wrote none).
  * Errors name recipe, step and the last line of stderr: WB_NOT_FOUND no such step, or an artifact
  * is not to be had; WB_TIMEOUT over its limit; WB_CANCELLED; WB_PROTOCOL stdout is not one JSON
  * object; WB_IO any other exit.

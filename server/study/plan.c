@@ -404,6 +404,15 @@ static wb_json *seed_json(uint64_t seed)
     return wb_json_str(text);
 }
 
+/* The highest level that rounds repeat in every arm. */
+static bool any_reuse(const struct wb_plan *plan)
+{
+    for (size_t i = 0; i < plan->narms; i++)
+        if (plan->arms[i].setup->reuse_data)
+            return true;
+    return false;
+}
+
 wb_json *wb_plan_json(const struct wb_plan *plan)
 {
     wb_json *o = wb_json_object(), *arms = wb_json_array(), *contrasts = wb_json_array();
@@ -432,6 +441,7 @@ wb_json *wb_plan_json(const struct wb_plan *plan)
     wb_json_set(o, "placement", placement_json(&plan->placement));
     wb_json_set_int(o, "memory_bytes", wb_study_setup(s)->memory_bytes);
     wb_json_set(o, "workload", wb_workload_json(wb_study_setup(s)));
+    wb_json_set_str(o, "repetition", any_reuse(plan) ? "restart" : "deployment");
     wb_json_set_str(o, "host_class", plan->host_class);
     if (plan->calibration_arm >= 0)
         wb_json_set_str(o, "calibration_arm", plan->arms[plan->calibration_arm].label);

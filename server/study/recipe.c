@@ -19,6 +19,7 @@ static const struct {
     [WB_STEP_PROBE] = {"probe", 30 * WB_SEC},         [WB_STEP_MEASURE] = {"measure", 30 * WB_SEC},
     [WB_STEP_STOP] = {"stop", 60 * WB_SEC},           [WB_STEP_CLEAN] = {"clean", 60 * WB_SEC},
     [WB_STEP_UNMOUNT] = {"unmount", 60 * WB_SEC},     [WB_STEP_WIPE] = {"wipe", 60 * WB_SEC},
+    [WB_STEP_SETTLE] = {"settle", 120 * WB_SEC},
 };
 
 const char *wb_step_name(enum wb_step s)
@@ -35,12 +36,13 @@ int64_t wb_step_default_limit_ns(enum wb_step s)
 struct raw {
     char *name, *revision, *summary, *protocol;
     int64_t port, memory_min;
-    int addresses, measure;
+    int addresses, measure, data;
     const struct wb_node *versions, *parameters, *start, *topologies, *steps, *metrics, *allowed,
         *ports, *operations;
 };
 
 static const char *const address_words[] = {"shared", "own", NULL};
+static const char *const data_words[] = {"memory", "files", NULL};
 static const char *const measure_words[] = {"end", "phases", NULL};
 
 static const struct wb_field top_fields[] = {
@@ -61,6 +63,9 @@ static const struct wb_field top_fields[] = {
      "instances on the host's network share its loopback address or have one each (own)"},
     {"measure", WB_F_WORD, false, offsetof(struct raw, measure), 0, 0, measure_words,
      "step measure is asked at the end of a run, or also around each measured phase (phases)"},
+    {"data", WB_F_WORD, false, offsetof(struct raw, data), 0, 0, data_words,
+     "where what was loaded is after an orderly stop: gone (memory), or in the data folder "
+     "(files)"},
     {"parameters", WB_F_NODE, false, offsetof(struct raw, parameters), 0, 0, NULL,
      "a list of {name, type, default, help}"},
     {"start", WB_F_NODE, true, offsetof(struct raw, start), 0, 0, NULL, "{argv, env}"},
@@ -343,6 +348,7 @@ static void read_tree(struct wb_recipe *r, const struct wb_node *tree, struct wb
     wb_recipe_ports_read(r, raw.ports, p);
     r->own_addresses = raw.addresses == 1;
     r->measure_phases = raw.measure == 1;
+    r->data_in_files = raw.data == 1;
     read_params(r, raw.parameters, p);
     read_start(r, raw.start, p);
     wb_recipe_texts(raw.topologies, "topologies", &r->topologies, p);

@@ -24,6 +24,7 @@ enum wb_step {
     WB_STEP_CLEAN,
     WB_STEP_UNMOUNT,
     WB_STEP_WIPE,
+    WB_STEP_SETTLE, /* after the data load: exit 0 nothing is under way inside, 75 not yet */
     WB_STEP_COUNT
 };
 const char *wb_step_name(enum wb_step s);
@@ -102,6 +103,8 @@ struct wb_recipe {
     bool own_addresses;  /* on the host's network instance i has the address 127.0.0.(i+1), and all
                             have the same client port */
     bool measure_phases; /* step measure is also asked before and after each measured phase */
+    bool data_in_files;  /* what was loaded lies in the data folder and is whole after an orderly
+                            stop: it can be kept and taken again */
     struct wb_recipe_version *versions;
     size_t nversions;
     struct wb_param *params;

@@ -92,6 +92,10 @@ static wb_json *arm_json(const struct wb_arm *a)
     for (size_t i = 0; i < a->nsettings; i++)
         wb_json_set_str(settings, a->settings[i].name, a->settings[i].value);
     wb_json_set(o, "settings", settings);
+    if (a->setup->reuse_data)
+        wb_json_set_str(o, "reuse", "data");
+    if (a->setup->page_cache == WB_PAGE_CACHE_DROPPED)
+        wb_json_set_str(o, "page_cache", "dropped");
     for (int i = 0; i < a->form.count; i++) {
         wb_json *part = wb_json_object();
 

@@ -43,6 +43,8 @@ static const struct wb_field fields[] = {
     {"cpus_per_instance", WB_F_NODE, false, AT(setup), 0, 0, NULL, "a number of CPUs"},
     {"placement", WB_F_TEXT, false, AT(placement), 0, 0, NULL, "same-host or shared"},
     {"memory", WB_F_NODE, false, AT(setup), 0, 0, NULL, "what native x1 gets, such as 1GiB"},
+    {"reuse", WB_F_NODE, false, AT(setup), 0, 0, NULL, "none or data"},
+    {"page_cache", WB_F_NODE, false, AT(setup), 0, 0, NULL, "as-is or dropped"},
     {"tools", WB_F_NODE, false, AT(setup), 0, 0, NULL, "foreign load programs by name"},
     {"workload", WB_F_NODE, false, AT(setup), 0, 0, NULL, "{data, phases}"},
     {"rounds", WB_F_NODE, false, AT(rounds), 0, 0, NULL, "how often every arm runs"},

@@ -10,6 +10,8 @@
 
 enum wb_share { WB_SHARE_HOST, WB_SHARE_INSTANCE };
 enum wb_same_limits { WB_LIMITS_SAME, WB_LIMITS_NONE };
+/* The page cache when measuring begins: as loading left it, or dropped. */
+enum wb_page_cache { WB_PAGE_CACHE_AS_IS, WB_PAGE_CACHE_DROPPED };
 enum wb_cpu_use { WB_CPUS_SHARED, WB_CPUS_DISJOINT };
 enum wb_placement_mode { WB_PLACEMENT_SAME_HOST, WB_PLACEMENT_SHARED };
 
@@ -69,6 +71,9 @@ struct wb_setup {
     enum wb_network network; /* native instances are always on the host's */
     enum wb_cpu_use cpus;
     int64_t cpus_per_instance; /* DISJOINT; 0: what `share` gives */
+    bool reuse_data; /* loaded once per arm, taken again by its other runs: rounds repeat the start
+                        of the database, not the loading */
+    enum wb_page_cache page_cache;
     char *consistency;    /* "quorum", or "read=one,write=quorum"; NULL: the client's own default */
     char *routing;        /* "token", "round-robin"; NULL: the client's own default */
     int64_t memory_bytes; /* what native x1 gets; see `share` for several instances */

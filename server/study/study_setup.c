@@ -10,7 +10,7 @@
 
 struct raw_setup {
     char *topology, *network;
-    int share, limits, cpus;
+    int share, limits, cpus, reuse, page_cache;
     int64_t cpus_per_instance, memory;
     char *routing;
     const struct wb_node *workload, *tools, *consistency, *slo;
@@ -18,6 +18,8 @@ struct raw_setup {
 
 static const char *const share_words[] = {"host", "instance", NULL};
 static const char *const limits_words[] = {"same", "none", NULL};
+static const char *const reuse_words[] = {"none", "data", NULL};
+static const char *const page_cache_words[] = {"as-is", "dropped", NULL};
 static const char *const cpus_words[] = {"shared", "disjoint", NULL};
 
 #define AT(m) offsetof(struct raw_setup, m)
@@ -34,6 +36,10 @@ static const struct wb_field fields[] = {
      "with cpus: disjoint and share: instance"},
     {"memory", WB_F_BYTES, false, AT(memory), 1 << 20, MEMORY_MAX, NULL,
      "what native x1 gets, such as 1GiB"},
+    {"reuse", WB_F_WORD, false, AT(reuse), 0, 0, reuse_words,
+     "data: it is loaded once per arm and taken again in the other rounds"},
+    {"page_cache", WB_F_WORD, false, AT(page_cache), 0, 0, page_cache_words,
+     "before measuring it is left as it is, or dropped for the whole host"},
     {"consistency", WB_F_NODE, false, AT(consistency), 0, 0, NULL,
      "a level such as quorum, or {read: one, write: quorum}"},
     {"routing", WB_F_TEXT, false, AT(routing), 0, 0, NULL, "token or round-robin"},
@@ -151,6 +157,17 @@ static void check_cpus(const struct wb_setup *s, const struct wb_node *n, struct
                    "arm divide what native x1 gets");
 }
 
+/* What is gone when the database stops cannot be taken again. */
+static void check_reuse(const struct wb_setup *s, const struct wb_node *n,
+                        const struct wb_recipe *recipe, struct wb_problems *p)
+{
+    if (s->reuse_data && recipe && !recipe->data_in_files)
+        wb_problem(p, n, "contradiction",
+                   "recipe %s does not keep its data in files: it has to be loaded in every run; "
+                   "leave reuse out",
+                   recipe->name);
+}
+
 void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, struct wb_setup *s,
                    struct wb_problems *p)
 {
@@ -169,11 +186,14 @@ void wb_setup_read(const struct wb_node *tree, const struct wb_recipe *recipe, s
                            .limits = (enum wb_same_limits)raw.limits,
                            .cpus = (enum wb_cpu_use)raw.cpus,
                            .cpus_per_instance = raw.cpus_per_instance,
+                           .reuse_data = raw.reuse == 1,
+                           .page_cache = (enum wb_page_cache)raw.page_cache,
                            .memory_bytes = raw.memory,
                            .protocol = recipe ? recipe->protocol : NULL};
     read_topology(s, wb_node_get(tree, "topology"), raw.topology, recipe, p);
     read_network(s, wb_node_get(tree, "network"), raw.network, p);
     check_cpus(s, wb_node_get(tree, "cpus_per_instance"), p);
+    check_reuse(s, wb_node_get(tree, "reuse"), recipe, p);
     read_consistency(s, raw.consistency, recipe, p);
     read_routing(s, wb_node_get(tree, "routing"), raw.routing, recipe, p);
     if (raw.tools)

@@ -173,6 +173,22 @@ with_ops '{at: 1s, do: flush}'
 operate_spoilt -f 'form=native x1'
 is "an operation without its step: exit 2" 2 $?
 
+# --- data that is kept ---
+
+# Loaded once, taken in the second round: by the files of the first, whole, with the page cache empty.
+run "${faults[@]}" --rounds 2 -f reuse=data -f page_cache=dropped
+rc=$?
+well "data kept for the next round"
+"$wb" list --json --store "$store" | perl -MJSON::PP -e '
+    local $/; print "$_->{id}\n" for @{decode_json(<STDIN>)->{items}}[0, 1]' >"$tmp/two"
+"$wb" show "$(sed -n 1p "$tmp/two")" --store "$store" --json >"$tmp/second"
+"$wb" show "$(sed -n 2p "$tmp/two")" --store "$store" --json >"$tmp/first"
+is "the first round loaded it" "false" "$(json data.reused <"$tmp/first" | sed 's/^0$/false/')"
+is "the second took that of the first" "$(sed -n 2p "$tmp/two")" "$(json data.of_run <"$tmp/second")"
+is "and loaded nothing" "read" "$(perl -MJSON::PP -e 'local $/; print join " ", map { $_->{name} } @{decode_json(<STDIN>)->{phases}}' <"$tmp/second")"
+is "every row was there" 0 "$(perl -MJSON::PP -e '
+    local $/; my ($p) = grep { $_->{name} eq "read" } @{decode_json(<STDIN>)->{phases}}; print $p->{load}{misses} // 0' <"$tmp/second")"
+
 # --- the disk ---
 
 disk=$tmp/disk

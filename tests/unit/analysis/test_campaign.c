@@ -109,6 +109,29 @@ static const wb_json *warning(const wb_json *report, const char *code)
     return NULL;
 }
 
+/* Rounds on the data of one loading say so; others, and plans from before, do not. */
+static void reused_data(void **state)
+{
+    static const struct {
+        const char *plan, *says;
+        bool warned;
+    } rows[] = {{NULL, "deployment", false},
+                {"deployment", "deployment", false},
+                {"restart", "restart", true}};
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_JSON wb_json *plan = two_arms(false), *runs = eight_rounds(), *report = NULL;
+
+        if (rows[i].plan)
+            wb_json_set_str(plan, "repetition", rows[i].plan);
+        report = report_of(plan, runs);
+        assert_string_equal(text_at(report, "repetition"), rows[i].says);
+        assert_true((warning(report, "reused-data") != NULL) == rows[i].warned);
+        assert_string_equal(text_at(wb_json_at(wb_json_get(report, "contrasts"), 0), "verdict"),
+                            "worse");
+    }
+}
+
 static void pairs_within_rounds(void **state)
 {
     WB_AUTO_JSON wb_json *plan = two_arms(false), *runs = eight_rounds(),
@@ -546,6 +569,7 @@ static void never_mixes_subjects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reused_data),
         cmocka_unit_test(pairs_within_rounds),
         cmocka_unit_test(only_runs_that_may_be_believed_count),
         cmocka_unit_test(reasons_and_evidence_are_named),

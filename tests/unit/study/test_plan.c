@@ -287,6 +287,9 @@ static void test_series_key(void **state)
         {"setting.cache=1MiB", 2, "x", false},
         {"cpu_quota=0.85", 2, "x", false},
         {"limits=none", 2, "x", false},
+        {"page_cache=as-is", 2, "x", true},
+        {"page_cache=dropped", 2, "x", false},
+        {"reuse=none", 2, "x", true},
         {"memory=2GiB", 2, "x", false},
         {"workload.data.rows=1001", 2, "x", false},
         {"workload.phases.max.for=2s", 2, "x", false},
@@ -305,6 +308,27 @@ static void test_series_key(void **state)
         if ((strcmp(key, base) == 0) != rows[i].same)
             fail_msg("%s: %s against %s", rows[i].override, key, base);
     }
+}
+
+/* What rounds repeat is in the plan, and another series than what they repeat otherwise. */
+static void test_reuse(void **state)
+{
+    static const char *const rows[][2] = {
+        {NULL, "deployment"}, {"reuse=none", "deployment"}, {"reuse=data", "restart"}};
+    char keys[WB_LEN(rows)][17];
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        struct wb_study *s = read_study("tests/data/studies/good-during.yaml", rows[i][0]);
+        struct wb_plan *plan = plan_of(s, 4, 1);
+        WB_AUTO_JSON wb_json *j = wb_plan_json(plan);
+
+        assert_string_equal(wb_json_str_or(j, "repetition", ""), rows[i][1]);
+        memcpy(keys[i], plan->arms[0].series_key, sizeof(keys[i]));
+        wb_plan_free(plan);
+        wb_study_free(s);
+    }
+    assert_string_equal(keys[0], keys[1]);
+    assert_string_not_equal(keys[0], keys[2]);
 }
 
 static bool has_warning(const wb_json *plan, const char *code)
@@ -705,15 +729,25 @@ static void test_this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_placement),    cmocka_unit_test(test_one_cpu),
-        cmocka_unit_test(test_memory),       cmocka_unit_test(test_order),
-        cmocka_unit_test(test_seed),         cmocka_unit_test(test_arms),
-        cmocka_unit_test(test_series_key),   cmocka_unit_test(test_json),
-        cmocka_unit_test(test_looks),        cmocka_unit_test(test_nothing_to_decide),
-        cmocka_unit_test(test_seed_in_json), cmocka_unit_test(test_warnings),
-        cmocka_unit_test(test_print),        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_this_machine), cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_slo),          cmocka_unit_test(test_setups),
+        cmocka_unit_test(test_placement),
+        cmocka_unit_test(test_one_cpu),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_arms),
+        cmocka_unit_test(test_series_key),
+        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_nothing_to_decide),
+        cmocka_unit_test(test_seed_in_json),
+        cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_slo),
+        cmocka_unit_test(test_setups),
         cmocka_unit_test(test_sizes),
     };
 

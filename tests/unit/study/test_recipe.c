@@ -160,7 +160,7 @@ static void test_broken(void **state)
          "port: '70000' is out of range, allowed is 1 to 65535"},
         {"memory_min: 64MiB", "memory: 64MiB", 6, "/memory",
          "recipe has no key 'memory' (did you mean 'memory_min'?); allowed: name, revision, "
-         "summary, protocol, port, memory_min, versions, ports, addresses, measure, parameters, "
+         "summary, protocol, port, memory_min, versions, ports, addresses, measure, data, parameters, "
          "start, topologies, steps, "
          "operations, metrics or allowed_differences"},
         {"[single]", "single", 7, "/topologies", "topologies must be a list of 1 to 200 texts"},
@@ -491,7 +491,7 @@ static void test_folder(void **state)
     put(&f, "steps/relaod", "", 0755);
     expect_one(&f, "unknown-step",
                "steps/relaod is no step; allowed: fetch, install, configure, ready, probe, "
-               "measure, stop, clean, unmount or wipe");
+               "measure, stop, clean, unmount, wipe or settle");
     WB_AUTO_FREE char *wrong = wb_strf("%s/steps/relaod", f.dir);
     assert_int_equal(unlink(wrong), 0);
     put(&f, "steps/ready", "", 0644);
