@@ -160,7 +160,8 @@ static void test_broken(void **state)
          "port: '70000' is out of range, allowed is 1 to 65535"},
         {"memory_min: 64MiB", "memory: 64MiB", 6, "/memory",
          "recipe has no key 'memory' (did you mean 'memory_min'?); allowed: name, revision, "
-         "summary, protocol, port, memory_min, versions, ports, addresses, measure, data, parameters, "
+         "summary, protocol, port, memory_min, versions, ports, addresses, measure, data, "
+         "parameters, "
          "start, topologies, steps, "
          "operations, metrics or allowed_differences"},
         {"[single]", "single", 7, "/topologies", "topologies must be a list of 1 to 200 texts"},
