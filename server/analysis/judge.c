@@ -6,8 +6,7 @@
 
 #include "server/analysis/cache.h"
 #include "server/analysis/compare.h"
-#include "server/analysis/judge.h"
-#include "server/analysis/refs.h"
+#include "server/analysis/judge_parts.h"
 #include "server/analysis/remarks.h"
 
 static const wb_json *arms_of(const struct wb_ref *r)
@@ -271,21 +270,6 @@ static int ask(const struct wb_ref *refs, size_t n, const struct wb_compare_ques
 
 /* ---- the answer ---- */
 
-static int answer_report(const wb_json *in, wb_json **out, struct wb_err *err)
-{
-    return wb_campaign_report(wb_json_get(in, "plan"), wb_json_get(in, "runs"), out, err);
-}
-
-static int kept_report(struct wb_cache *cache, wb_json *plan, wb_json *runs, wb_json **out,
-                       struct wb_err *err)
-{
-    WB_AUTO_JSON wb_json *in = wb_json_object();
-
-    wb_json_set(in, "plan", wb_json_ref(plan));
-    wb_json_set(in, "runs", wb_json_ref(runs));
-    return wb_cache_answer(cache, "report", answer_report, in, out, err);
-}
-
 /* What people noted about the campaigns, each once. */
 static void add_remarks(const struct wb_ref *refs, size_t n, wb_json *notes)
 {
@@ -299,14 +283,22 @@ static void add_remarks(const struct wb_ref *refs, size_t n, wb_json *notes)
     }
 }
 
-static int report_of(const struct wb_ref *refs, size_t n, const struct wb_compare_question *o,
-                     struct wb_cache *cache, wb_json **out, struct wb_err *err)
+static int report_of(const void *question, const struct wb_ref *refs, size_t n, wb_json **out,
+                     struct wb_err *err)
 {
+    const struct wb_compare_question *o = question;
     WB_AUTO_JSON wb_json *notes = wb_json_array(), *forced = wb_json_array();
     struct question q = {.notes = notes, .forced = forced};
     wb_json *report = NULL;
-    int rc = o->metric ? check_metric(&refs[0], o->metric, err) : 0;
+    int rc = 0;
 
+    if (n == 1 && refs[0].arm != NULL)
+        return wb_fail(err, WB_INVALID,
+                       "'%s' is one arm: name what to compare it with, or the "
+                       "campaign alone",
+                       refs[0].typed);
+    if (o->metric != NULL)
+        rc = check_metric(&refs[0], o->metric, err);
     if (rc == 0 && n == 1) {
         q.plan = whole_campaign(&refs[0], o);
         q.runs = wb_json_ref(refs[0].runs);
@@ -315,7 +307,7 @@ static int report_of(const struct wb_ref *refs, size_t n, const struct wb_compar
     }
     if (rc == 0) {
         set_threshold(q.plan, o->threshold_percent);
-        rc = kept_report(cache, q.plan, q.runs, &report, err);
+        rc = wb_campaign_report(q.plan, q.runs, &report, err);
     }
     if (rc == 0) {
         add_remarks(refs, n, notes);
@@ -333,18 +325,52 @@ static int report_of(const struct wb_ref *refs, size_t n, const struct wb_compar
 int wb_judge_compare(const struct wb_judge *j, char *const *typed, size_t n,
                      const struct wb_compare_question *q, wb_json **report, struct wb_err *err)
 {
-    struct wb_ref *refs = wb_calloc(n, sizeof(*refs));
-    int rc = wb_refs_read(j->store, typed, n, refs, err);
+    wb_json *options = wb_json_object();
 
-    if (rc == 0 && n == 1 && refs[0].arm != NULL)
-        rc = wb_fail(err, WB_INVALID,
-                     "'%s' is one arm: name what to compare it with, or the "
-                     "campaign alone",
-                     typed[0]);
+    wb_json_set_str(options, "metric", q->metric);
+    wb_json_set_real(options, "threshold_percent", q->threshold_percent);
+    wb_json_set_bool(options, "force", q->force);
+    return wb_judge_over(j, "compare", typed, n, options, report_of, q, report, err);
+}
+
+/* ---- kept answers ---- */
+
+/* References while an answer is made from them. */
+struct over {
+    const struct wb_judge *j;
+    struct wb_ref *refs;
+    size_t n;
+    wb_judge_fn *fn;
+    const void *question;
+};
+
+static int compute(void *arg, wb_json **out, struct wb_err *err)
+{
+    const struct over *o = arg;
+    int rc = wb_refs_load(o->j->store, o->refs, o->n, err);
+
+    return rc == 0 ? o->fn(o->question, o->refs, o->n, out, err) : rc;
+}
+
+int wb_judge_over(const struct wb_judge *j, const char *topic, char *const *typed, size_t n,
+                  wb_json *options, wb_judge_fn *fn, const void *question, wb_json **out,
+                  struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *key = options;
+    struct over o = {.j = j, .n = n, .fn = fn, .question = question};
+    wb_json *of = NULL;
+    int rc;
+
+    o.refs = wb_calloc(n, sizeof(*o.refs));
+    rc = wb_refs_find(j->store, typed, n, o.refs, err);
+    if (rc == 0 && j->cache != NULL)
+        of = wb_refs_key(j->store, o.refs, n);
+    if (of != NULL)
+        wb_json_set(key, "refs", of);
     if (rc == 0)
-        rc = report_of(refs, n, q, j->cache, report, err);
+        rc = wb_cache_compute(of != NULL ? j->cache : NULL, topic, key, compute, &o, out, err);
     for (size_t i = 0; i < n; i++)
-        wb_ref_release(&refs[i]);
-    free(refs);
+        wb_ref_release(&o.refs[i]);
+    free(o.refs);
     return rc;
 }

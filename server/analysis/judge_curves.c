@@ -3,39 +3,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/analysis/cache.h"
 #include "server/analysis/campaign_value.h"
-#include "server/analysis/judge.h"
-#include "server/analysis/refs.h"
+#include "server/analysis/judge_parts.h"
 
 /* ---- scaling ---- */
 
-static int answer_scaling(const wb_json *in, wb_json **out, struct wb_err *err)
+static int scaling_of(const void *question, const struct wb_ref *refs, size_t n, wb_json **out,
+                      struct wb_err *err)
 {
-    const struct wb_scaling_question q = {.metric = wb_json_str_or(in, "metric", NULL),
-                                          .over = wb_json_str_or(in, "over", NULL)};
-
-    return wb_campaign_scaling(wb_json_get(in, "plan"), wb_json_get(in, "runs"), &q, out, err);
+    if (refs[0].arm != NULL)
+        return wb_fail(err, WB_INVALID, "'%s' is one arm: a curve needs the arms of a campaign",
+                       refs[0].typed);
+    return wb_campaign_scaling(refs[0].plan, refs[0].runs, question, out, err);
 }
 
-int wb_judge_scaling(const struct wb_judge *j, const char *typed,
-                     const struct wb_scaling_question *q, wb_json **out, struct wb_err *err)
+int wb_judge_scaling(const struct wb_judge *j, const char *ref, const struct wb_scaling_question *q,
+                     wb_json **out, struct wb_err *err)
 {
-    WB_AUTO_JSON wb_json *in = wb_json_object();
-    struct wb_ref ref = {0};
-    int rc = wb_ref_read(j->store, typed, &ref, err);
+    char *typed[] = {wb_strdup(ref)};
+    wb_json *options = wb_json_object();
+    int rc;
 
-    if (rc == 0 && ref.arm != NULL)
-        rc = wb_fail(err, WB_INVALID, "'%s' is one arm: a curve needs the arms of a campaign",
-                     typed);
-    if (rc == 0) {
-        wb_json_set(in, "plan", wb_json_ref(ref.plan));
-        wb_json_set(in, "runs", wb_json_ref(ref.runs));
-        wb_json_set_str(in, "metric", q->metric);
-        wb_json_set_str(in, "over", q->over);
-        rc = wb_cache_answer(j->cache, "scaling", answer_scaling, in, out, err);
-    }
-    wb_ref_release(&ref);
+    wb_json_set_str(options, "metric", q->metric);
+    wb_json_set_str(options, "over", q->over);
+    rc = wb_judge_over(j, "scaling", typed, 1, options, scaling_of, q, out, err);
+    free(typed[0]);
     return rc;
 }
 
@@ -52,20 +44,6 @@ static int guard(const struct wb_ref *refs, size_t n, bool force, wb_json *warni
         if (strcmp(refs[0].campaign, refs[i].campaign) != 0)
             rc = wb_ref_guard(&refs[0], &refs[i], force, compared, warnings, forced, err);
     return rc;
-}
-
-/* Campaigns as they are priced. */
-struct priced {
-    struct wb_value_source *sources;
-    size_t n;
-    struct wb_value_question q;
-};
-
-static int compute_value(void *arg, wb_json **out, struct wb_err *err)
-{
-    const struct priced *p = arg;
-
-    return wb_campaign_value(p->sources, p->n, &p->q, out, err);
 }
 
 static wb_json *book_json(const struct wb_book *b)
@@ -87,39 +65,14 @@ static wb_json *book_json(const struct wb_book *b)
     return o;
 }
 
-/* Everything that the answer follows from: records, the content of the book, options. */
-static wb_json *value_key(const struct priced *p)
+static int priced(const void *question, const struct wb_ref *refs, size_t n, wb_json **out,
+                  struct wb_err *err)
 {
-    wb_json *key = wb_json_object(), *list = wb_json_array();
-
-    for (size_t i = 0; i < p->n; i++) {
-        const struct wb_value_source *s = &p->sources[i];
-        wb_json *o = wb_json_object();
-        wb_json_set(o, "plan", wb_json_ref(s->plan));
-        wb_json_set(o, "runs", wb_json_ref(s->summaries));
-        wb_json_set_str(o, "prefix", s->prefix);
-        wb_json_set_str(o, "arm", s->arm);
-        wb_json_push(list, o);
-    }
-    wb_json_set(key, "sources", list);
-    wb_json_set(key, "book", book_json(p->q.book));
-    wb_json_set_str(key, "metric", p->q.metric);
-    wb_json_set_real(key, "slo_p99_ms", p->q.slo_p99_ms);
-    wb_json_set_int(key, "hosts", p->q.hosts);
-    return key;
-}
-
-static int priced_answer(const struct wb_judge *j, const struct wb_ref *refs, size_t n,
-                         const struct wb_judge_value *o, wb_json **out, struct wb_err *err)
-{
+    const struct wb_judge_value *o = question;
+    const struct wb_value_question q = {
+        .book = o->book, .metric = o->metric, .slo_p99_ms = o->slo_p99_ms, .hosts = o->hosts};
     struct wb_value_source *sources = wb_calloc(n, sizeof(*sources));
     char **prefixes = wb_calloc(n, sizeof(*prefixes));
-    struct priced p = {
-        .sources = sources,
-        .n = n,
-        .q = {
-            .book = o->book, .metric = o->metric, .slo_p99_ms = o->slo_p99_ms, .hosts = o->hosts}};
-    WB_AUTO_JSON wb_json *key = NULL;
     int rc;
 
     for (size_t i = 0; i < n; i++) {
@@ -131,8 +84,7 @@ static int priced_answer(const struct wb_judge *j, const struct wb_ref *refs, si
                                               .prefix = n > 1 ? prefixes[i] : NULL,
                                               .arm = refs[i].arm};
     }
-    key = value_key(&p);
-    rc = wb_cache_compute(j->cache, "value", key, compute_value, &p, out, err);
+    rc = wb_campaign_value(sources, n, &q, out, err);
     for (size_t i = 0; i < n; i++)
         free(prefixes[i]);
     free(prefixes);
@@ -140,23 +92,31 @@ static int priced_answer(const struct wb_judge *j, const struct wb_ref *refs, si
     return rc;
 }
 
-int wb_judge_value(const struct wb_judge *j, char *const *typed, size_t n,
-                   const struct wb_judge_value *q, wb_json **out, struct wb_err *err)
+static int value_of(const void *question, const struct wb_ref *refs, size_t n, wb_json **out,
+                    struct wb_err *err)
 {
+    const struct wb_judge_value *q = question;
     WB_AUTO_JSON wb_json *notes = wb_json_array(), *forced = wb_json_array();
-    struct wb_ref *refs = wb_calloc(n, sizeof(*refs));
-    int rc = wb_refs_read(j->store, typed, n, refs, err);
+    int rc = guard(refs, n, q->force, notes, forced, err);
 
     if (rc == 0)
-        rc = guard(refs, n, q->force, notes, forced, err);
-    if (rc == 0)
-        rc = priced_answer(j, refs, n, q, out, err);
+        rc = priced(q, refs, n, out, err);
     for (size_t i = 0; i < wb_json_len(notes) && rc == 0; i++)
         wb_json_push(wb_json_get(*out, "warnings"), wb_json_ref(wb_json_at(notes, i)));
     if (rc == 0 && wb_json_len(forced) > 0)
         wb_json_set(*out, "forced", WB_STEAL(forced));
-    for (size_t i = 0; i < n; i++)
-        wb_ref_release(&refs[i]);
-    free(refs);
     return rc;
+}
+
+int wb_judge_value(const struct wb_judge *j, char *const *typed, size_t n,
+                   const struct wb_judge_value *q, wb_json **out, struct wb_err *err)
+{
+    wb_json *options = wb_json_object();
+
+    wb_json_set(options, "book", book_json(q->book)); /* its content, not its name */
+    wb_json_set_str(options, "metric", q->metric);
+    wb_json_set_real(options, "slo_p99_ms", q->slo_p99_ms);
+    wb_json_set_int(options, "hosts", q->hosts);
+    wb_json_set_bool(options, "force", q->force);
+    return wb_judge_over(j, "value", typed, n, options, value_of, q, out, err);
 }

@@ -6,11 +6,11 @@
 #include "server/analysis/campaign.h"
 #include "server/analysis/effect.h"
 #include "server/analysis/explain.h"
-#include "server/analysis/judge.h"
-#include "server/analysis/refs.h"
+#include "server/analysis/judge_parts.h"
 
 /* One side with the documents behind it. */
 struct side {
+    char *typed, *run; /* run: the whole id of one, else NULL */
     struct wb_ref ref;
     wb_json *summaries; /* of the runs that count */
     wb_json *documents; /* owns what runs point to */
@@ -24,15 +24,19 @@ static void side_release(struct side *s)
     wb_json_free(s->documents);
     wb_json_free(s->summaries);
     wb_ref_release(&s->ref);
+    free(s->typed);
+    free(s->run);
 }
 
 /* A run stands for itself: its campaign, with this run alone. */
-static int read_run(struct wb_store *store, const char *typed, const struct wb_ref_id *id,
-                    struct side *out, struct wb_err *err)
+static int find_run(struct wb_store *store, const char *typed, char *run, struct side *out,
+                    struct wb_err *err)
 {
     wb_json *summary = NULL;
-    int rc = wb_store_read(store, id->run, "summary", &summary, err);
+    int rc;
 
+    out->run = run;
+    rc = wb_store_read(store, run, "summary", &summary, err);
     if (rc < 0)
         return rc;
     out->ref.typed = typed;
@@ -42,7 +46,26 @@ static int read_run(struct wb_store *store, const char *typed, const struct wb_r
     wb_json_push(out->ref.runs, wb_json_ref(summary));
     out->summaries = wb_json_array();
     wb_json_push(out->summaries, summary);
-    return wb_store_read(store, id->run, "plan", &out->ref.plan, err);
+    return 0;
+}
+
+/* What a side means, with as little reading as possible. */
+static int find_side(struct wb_store *store, const char *typed, struct side *out,
+                     struct wb_err *err)
+{
+    char *one[] = {wb_strdup(typed)};
+    struct wb_ref_id id = {0};
+    int rc = 0;
+
+    out->typed = one[0];
+    if (strchr(typed, '/') == NULL && !wb_ref_is_series(typed))
+        rc = wb_ref_id_find(store, typed, &id, err);
+    if (rc == 0 && id.run != NULL)
+        rc = find_run(store, out->typed, WB_STEAL(id.run), out, err);
+    else if (rc == 0)
+        rc = wb_refs_find(store, one, 1, &out->ref, err);
+    wb_ref_id_release(&id);
+    return rc;
 }
 
 /* The runs of the arm that count. */
@@ -93,25 +116,18 @@ static int read_documents(struct wb_store *store, struct side *s, struct wb_err 
     return rc;
 }
 
-static int read_side(struct wb_store *store, const char *typed, struct side *out,
-                     struct wb_err *err)
+static int load_side(struct wb_store *store, struct side *s, struct wb_err *err)
 {
-    struct wb_ref_id id = {0};
-    int rc = 0;
+    int rc;
 
-    if (strchr(typed, '/') == NULL && !wb_ref_is_series(typed))
-        rc = wb_ref_id_find(store, typed, &id, err);
-    if (rc == 0 && id.run != NULL && id.campaign == NULL) {
-        rc = read_run(store, typed, &id, out, err);
-    } else if (rc == 0) {
-        rc = wb_ref_read(store, typed, &out->ref, err);
-        if (rc == 0)
-            rc = read_arm(out, err);
-    }
-    wb_ref_id_release(&id);
-    if (rc == 0 && wb_json_len(out->summaries) > WB_EXPLAIN_RUNS_MAX)
-        rc = wb_fail(err, WB_LIMIT, "%s has %zu runs, at most %d are explained", typed,
-                     wb_json_len(out->summaries), WB_EXPLAIN_RUNS_MAX);
+    if (s->run != NULL)
+        return wb_store_read(store, s->run, "plan", &s->ref.plan, err);
+    rc = wb_refs_load(store, &s->ref, 1, err);
+    if (rc == 0)
+        rc = read_arm(s, err);
+    if (rc == 0 && wb_json_len(s->summaries) > WB_EXPLAIN_RUNS_MAX)
+        rc = wb_fail(err, WB_LIMIT, "%s has %zu runs, at most %d are explained", s->typed,
+                     wb_json_len(s->summaries), WB_EXPLAIN_RUNS_MAX);
     return rc;
 }
 
@@ -147,86 +163,91 @@ static const char *metric_of(const struct side *s, const char *asked)
 struct pair {
     struct wb_store *store;
     struct side sides[2];
-    struct wb_explain_question q;
+    const char *metric; /* asked for, or NULL */
 };
 
 /* Fills the question; the better direction is what the runs say. */
-static int ask(struct pair *p, const char *metric, struct wb_err *err)
+static int ask(const struct pair *p, struct wb_explain_question *q, struct wb_err *err)
 {
+    const struct side *a = &p->sides[0], *b = &p->sides[1];
     const wb_json *m = NULL;
 
-    p->q = (struct wb_explain_question){
-        .metric = metric_of(&p->sides[0], metric),
-        .threshold_percent =
-            wb_json_real_or(p->sides[0].ref.plan, "threshold_percent", WB_THRESHOLD_PERCENT)};
-    if (p->q.metric == NULL)
+    *q = (struct wb_explain_question){.metric = metric_of(a, p->metric),
+                                      .threshold_percent = wb_json_real_or(
+                                          a->ref.plan, "threshold_percent", WB_THRESHOLD_PERCENT)};
+    if (q->metric == NULL)
         return wb_fail(err, WB_NOT_FOUND, "no run of %s has a figure; name one with --metric",
-                       p->sides[0].ref.typed);
+                       a->typed);
     for (int s = 0; s < 2; s++)
         for (size_t i = 0; i < wb_json_len(p->sides[s].summaries) && m == NULL; i++)
             m = wb_json_get(wb_json_get(wb_json_at(p->sides[s].summaries, i), "metrics"),
-                            p->q.metric);
-    if (m == NULL && wb_json_len(p->sides[0].summaries) > 0 &&
-        wb_json_len(p->sides[1].summaries) > 0)
+                            q->metric);
+    if (m == NULL && wb_json_len(a->summaries) > 0 && wb_json_len(b->summaries) > 0)
         return wb_fail(err, WB_INVALID,
                        "no run of %s or %s has a metric '%s': `weighbridge show` lists them",
-                       p->sides[0].ref.typed, p->sides[1].ref.typed, p->q.metric);
-    p->q.better = wb_json_str_or(m, "better", NULL);
+                       a->typed, b->typed, q->metric);
+    q->better = wb_json_str_or(m, "better", NULL);
     return 0;
 }
 
-/* The documents are read only when the answer was not kept. */
+/* The records are read only when the answer was not kept. */
 static int compute(void *arg, wb_json **out, struct wb_err *err)
 {
     struct pair *p = arg;
+    struct wb_explain_question q;
     struct wb_explain_side in[2];
-    int rc = 0;
+    int rc = load_side(p->store, &p->sides[0], err);
 
+    if (rc == 0)
+        rc = load_side(p->store, &p->sides[1], err);
+    if (rc == 0)
+        rc = ask(p, &q, err);
     for (int s = 0; s < 2 && rc == 0; s++) {
         rc = read_documents(p->store, &p->sides[s], err);
-        in[s] = (struct wb_explain_side){.name = p->sides[s].ref.typed,
+        in[s] = (struct wb_explain_side){.name = p->sides[s].typed,
                                          .arm = arm_of(&p->sides[s]),
                                          .workload = workload_of(&p->sides[s]),
                                          .runs = p->sides[s].runs,
                                          .n = p->sides[s].n};
     }
-    return rc == 0 ? wb_explain(in, &p->q, out, err) : rc;
+    return rc == 0 ? wb_explain(in, &q, out, err) : rc;
 }
 
-/* What the answer follows from: summaries hold the digests of the other documents. */
+/* What the answer follows from; the summary of a run holds the digests of its other documents. */
 static wb_json *key_of(const struct pair *p)
 {
     wb_json *key = wb_json_object(), *list = wb_json_array();
 
+    wb_json_set_str(key, "metric", p->metric);
+    wb_json_set(key, "sides", list);
     for (int s = 0; s < 2; s++) {
         const struct side *side = &p->sides[s];
-        wb_json *o = wb_json_object();
-        wb_json_set_str(o, "name", side->ref.typed);
-        wb_json_set(o, "arm", wb_json_ref(arm_of(side)));
-        wb_json_set(o, "workload", wb_json_ref(workload_of(side)));
-        wb_json_set(o, "runs", wb_json_ref(side->summaries));
+        wb_json *o = side->run != NULL ? wb_json_object() : wb_refs_key(p->store, &side->ref, 1);
+
+        if (o == NULL) {
+            wb_json_free(key);
+            return NULL;
+        }
+        if (side->run != NULL) {
+            wb_json_set_str(o, "typed", side->typed);
+            wb_json_set(o, "summary", wb_json_ref(wb_json_at(side->summaries, 0)));
+        }
         wb_json_push(list, o);
     }
-    wb_json_set(key, "sides", list);
-    wb_json_set_str(key, "metric", p->q.metric);
-    wb_json_set_str(key, "better", p->q.better);
-    wb_json_set_real(key, "threshold_percent", p->q.threshold_percent);
     return key;
 }
 
 int wb_judge_explain(const struct wb_judge *j, const char *a, const char *b, const char *metric,
                      wb_json **out, struct wb_err *err)
 {
-    struct pair p = {.store = j->store};
-    int rc = read_side(j->store, a, &p.sides[0], err);
+    struct pair p = {.store = j->store, .metric = metric};
+    int rc = find_side(j->store, a, &p.sides[0], err);
 
     if (rc == 0)
-        rc = read_side(j->store, b, &p.sides[1], err);
-    if (rc == 0)
-        rc = ask(&p, metric, err);
+        rc = find_side(j->store, b, &p.sides[1], err);
     if (rc == 0) {
-        WB_AUTO_JSON wb_json *key = key_of(&p);
-        rc = wb_cache_compute(j->cache, "explain", key, compute, &p, out, err);
+        WB_AUTO_JSON wb_json *key = j->cache != NULL ? key_of(&p) : NULL;
+        rc = wb_cache_compute(key != NULL ? j->cache : NULL, "explain", key, compute, &p, out, err);
     }
     side_release(&p.sides[0]);
     side_release(&p.sides[1]);

@@ -153,17 +153,32 @@ int wb_ref_id_find(struct wb_store *s, const char *text, struct wb_ref_id *out, 
                                   : find_id(s, text, out, err);
 }
 
-static int read_series(struct wb_store *s, const char *typed, const struct wb_strv *skip,
-                       struct wb_ref *out, struct wb_err *err)
+/* What one reference means, without reading its records. */
+static int find_one(struct wb_store *s, const char *typed, const struct wb_strv *skip,
+                    struct wb_ref *out, struct wb_err *err)
 {
+    const char *slash = strchr(typed, '/');
+    WB_AUTO_FREE char *id = wb_strndup(typed, slash ? (size_t)(slash - typed) : strlen(typed));
+    struct wb_ref_id found = {0};
     int rc;
 
     *out = (struct wb_ref){.typed = typed};
-    rc = find_in_series(s, typed, skip, &out->campaign, &out->arm, err);
-    return rc == 0 ? read_records(s, out, err) : rc;
+    if (wb_ref_is_series(typed))
+        return find_in_series(s, typed, skip, &out->campaign, &out->arm, err);
+    rc = find_id(s, id, &found, err);
+    if (rc < 0)
+        return rc;
+    out->campaign = WB_STEAL(found.campaign);
+    if (out->campaign == NULL)
+        rc = wb_fail(err, WB_INVALID,
+                     "%s is a run, and one run has no spread to compare with: name "
+                     "CAMPAIGN or CAMPAIGN/ARM",
+                     found.run);
+    wb_ref_id_release(&found);
+    return rc;
 }
 
-int wb_refs_read(struct wb_store *s, char *const *typed, size_t n, struct wb_ref *out,
+int wb_refs_find(struct wb_store *s, char *const *typed, size_t n, struct wb_ref *out,
                  struct wb_err *err)
 {
     struct wb_strv named = {0};
@@ -177,8 +192,7 @@ int wb_refs_read(struct wb_store *s, char *const *typed, size_t n, struct wb_ref
                         strcmp(typed[i] + length - 5, "@last") == 0;
             if (last != (pass == 1))
                 continue;
-            rc = last ? read_series(s, typed[i], &named, &out[i], err)
-                      : wb_ref_read(s, typed[i], &out[i], err);
+            rc = find_one(s, typed[i], last ? &named : NULL, &out[i], err);
             if (rc == 0)
                 wb_strv_add(&named, out[i].campaign);
         }
@@ -186,32 +200,45 @@ int wb_refs_read(struct wb_store *s, char *const *typed, size_t n, struct wb_ref
     return rc;
 }
 
-/* ---- one reference ---- */
+int wb_refs_load(struct wb_store *s, struct wb_ref *refs, size_t n, struct wb_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        const char *slash = strchr(refs[i].typed, '/');
+        rc = read_records(s, &refs[i], err);
+        if (rc == 0 && slash != NULL && !wb_ref_is_series(refs[i].typed))
+            rc = find_arm(&refs[i], slash + 1, err);
+    }
+    return rc;
+}
 
 int wb_ref_read(struct wb_store *s, const char *typed, struct wb_ref *out, struct wb_err *err)
 {
-    const char *slash = strchr(typed, '/');
-    WB_AUTO_FREE char *id = wb_strndup(typed, slash ? (size_t)(slash - typed) : strlen(typed));
-    struct wb_ref_id found = {0};
-    int rc;
+    int rc = find_one(s, typed, NULL, out, err);
 
-    if (wb_ref_is_series(typed))
-        return read_series(s, typed, NULL, out, err);
-    rc = find_id(s, id, &found, err);
-    if (rc < 0)
-        return rc;
-    *out = (struct wb_ref){.typed = typed, .campaign = WB_STEAL(found.campaign)};
-    if (out->campaign == NULL)
-        rc = wb_fail(err, WB_INVALID,
-                     "%s is a run, and one run has no spread to compare with: name "
-                     "CAMPAIGN or CAMPAIGN/ARM",
-                     found.run);
-    wb_ref_id_release(&found);
-    if (rc == 0)
-        rc = read_records(s, out, err);
-    if (rc == 0 && slash != NULL)
-        rc = find_arm(out, slash + 1, err);
-    return rc;
+    return rc == 0 ? wb_refs_load(s, out, 1, err) : rc;
+}
+
+wb_json *wb_refs_key(struct wb_store *s, const struct wb_ref *refs, size_t n)
+{
+    wb_json *list = wb_json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        char stamp[WB_SHA256_HEX];
+        wb_json *o;
+        if (wb_store_stamp(s, refs[i].campaign, stamp, NULL) < 0) {
+            wb_json_free(list);
+            return NULL;
+        }
+        o = wb_json_object();
+        wb_json_set_str(o, "typed", refs[i].typed);
+        wb_json_set_str(o, "campaign", refs[i].campaign);
+        wb_json_set_str(o, "arm", refs[i].arm);
+        wb_json_set_str(o, "stamp", stamp);
+        wb_json_push(list, o);
+    }
+    return list;
 }
 
 /* "host class ('a' in X, 'b' in Y), kernel (...)" of the differences that must not be. */

@@ -31,14 +31,20 @@ struct wb_ref {
     wb_json *annotations; /* all in force; runs that were excluded say so */
 };
 
-/* Resolves what was typed and reads what is needed of the campaign. Release also after a failure.
- * WB_INVALID for a run: one run has no spread. */
+/* What n references mean: typed, campaign and, of a series, arm are filled; only the index is read.
+ * series:KEY@last is the newest build of a campaign that none of the others names. Release also
+ * after a failure. WB_INVALID for a run: one run has no spread. */
+int wb_refs_find(struct wb_store *s, char *const *typed, size_t n, struct wb_ref *out,
+                 struct wb_err *err) WB_MUST_CHECK;
+/* Reads the records of references that were found, and finds their arms. */
+int wb_refs_load(struct wb_store *s, struct wb_ref *refs, size_t n,
+                 struct wb_err *err) WB_MUST_CHECK;
+/* Both, of one. */
 int wb_ref_read(struct wb_store *s, const char *typed, struct wb_ref *out,
                 struct wb_err *err) WB_MUST_CHECK;
-/* The same for n references in their order; series:KEY@last is the newest campaign that none of
- * the others names. */
-int wb_refs_read(struct wb_store *s, char *const *typed, size_t n, struct wb_ref *out,
-                 struct wb_err *err) WB_MUST_CHECK;
+/* All that an answer over references that were found follows from, in short: their names, and
+ * digests of what the store has of them. NULL when it cannot be told; owned. */
+wb_json *wb_refs_key(struct wb_store *s, const struct wb_ref *refs, size_t n);
 void wb_ref_release(struct wb_ref *r);
 
 /* May the figures of the two be set against each other? What differs is added to warnings. What

@@ -761,6 +761,77 @@ int wb_store_resolve_campaign(struct wb_store *s, const char *prefix, char **cam
                    campaign, err);
 }
 
+/* ---- stamps ---- */
+
+struct stamp_question {
+    const char *campaign;
+    char hex[WB_SHA256_HEX];
+    int64_t runs, damaged;
+};
+
+static void add_cell(struct wb_sha256 *d, const struct wb_stmt *st, int column)
+{
+    size_t n = 0;
+    const void *bytes = wb_stmt_blob(st, column, &n);
+
+    wb_sha256_add(d, &n, sizeof(n));
+    wb_sha256_add(d, bytes, n);
+}
+
+/* Adds all cells of all rows; *rows counts them. */
+static int add_rows(struct wb_db *db, const char *sql, const char *value, struct wb_sha256 *d,
+                    int64_t *rows, struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *st = NULL;
+    int rc = wb_db_prepare(db, sql, &st, err);
+
+    if (rc == 0 && value)
+        wb_stmt_set_text(st, 1, value);
+    while (rc == 0 && (rc = wb_index_next(st, err)) == 1) {
+        add_cell(d, st, 0);
+        add_cell(d, st, 1);
+        (*rows)++;
+        rc = 0;
+    }
+    return rc;
+}
+
+static int read_stamp(struct wb_db *db, void *arg, struct wb_err *err)
+{
+    struct stamp_question *a = arg;
+    struct wb_sha256 *d = wb_sha256_new();
+    int64_t annotations = 0;
+    int rc = wb_db_int(db, "SELECT count(*) FROM runs WHERE damaged IS NOT NULL", &a->damaged, err);
+
+    a->runs = 0;
+    if (rc == 0)
+        rc = add_rows(db, "SELECT run, tree FROM runs WHERE campaign = ? ORDER BY run, ref",
+                      a->campaign, d, &a->runs, err);
+    if (rc == 0)
+        rc = add_rows(db, "SELECT id, document FROM annotations ORDER BY id, ref", NULL, d,
+                      &annotations, err);
+    wb_sha256_end(d, a->hex);
+    return rc;
+}
+
+int wb_store_stamp(struct wb_store *s, const char *campaign, char hex[WB_SHA256_HEX],
+                   struct wb_err *err)
+{
+    struct stamp_question a = {.campaign = campaign};
+    int rc = wb_index_ask(s, read_stamp, &a, err);
+
+    if (rc < 0)
+        return rc;
+    if (a.damaged > 0)
+        return wb_fail(err, WB_CORRUPT,
+                       "a run of %s cannot be read; 'weighbridge verify --all' tells more",
+                       s->path);
+    if (a.runs == 0)
+        return wb_fail(err, WB_NOT_FOUND, "campaign %.60s has no run in %s", campaign, s->path);
+    memcpy(hex, a.hex, sizeof(a.hex));
+    return 0;
+}
+
 /* ---- where a run stands ---- */
 
 struct place_question {

@@ -13,6 +13,7 @@
 #ifndef WB_RECORD_QUERY_H
 #define WB_RECORD_QUERY_H
 
+#include "server/base/digest.h"
 #include "server/record/store.h"
 
 enum wb_order {
@@ -66,6 +67,12 @@ int wb_store_resolve_campaign(struct wb_store *s, const char *prefix, char **cam
 /* The same for the key of a series. */
 int wb_store_resolve_series(struct wb_store *s, const char *prefix, char **key,
                             struct wb_err *err) WB_MUST_CHECK;
+
+/* A digest of all that a campaign is in the store, runs by their trees in git, and of the
+ * annotations: what follows from these alone is the same as long as it is. Reads the index only.
+ * WB_NOT_FOUND; WB_CORRUPT when a run that cannot be read might be one of the campaign. */
+int wb_store_stamp(struct wb_store *s, const char *campaign, char hex[WB_SHA256_HEX],
+                   struct wb_err *err) WB_MUST_CHECK;
 
 /* Throws the index away and makes it anew. *runs (may be NULL): how many it has. */
 int wb_store_reindex(struct wb_store *s, size_t *runs, struct wb_err *err) WB_MUST_CHECK;
