@@ -1,12 +1,16 @@
 #include "server/analysis/csv.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
+#include "server/analysis/input.h"
 #include "server/base/mem.h"
 #include "server/base/units.h"
 
 #define COLUMNS_MAX 200
-#define ROWS_MAX 200000
+#define ROWS_MAX 2000000
+#define CELLS_MAX 8000000 /* in all: each becomes a value in memory */
 
 static const char *const text_columns[] = {"name", "unit", "better"};
 
@@ -125,9 +129,16 @@ static int cell_value(const char *column, const char *cell, int line, wb_json **
     } else if (is_text_column(column)) {
         *out = wb_json_str(cell);
     } else {
-        if (wb_parse_real(cell, -1e308, 1e308, &v, NULL) < 0)
-            return wb_fail(err, WB_INVALID, "line %d: '%s' in column '%s' is not a number", line,
-                           cell, column);
+        if (wb_parse_real(cell, -DBL_MAX, DBL_MAX, &v, NULL) < 0)
+            return wb_fail(err, WB_INVALID,
+                           "line %d: '%.60s' in column '%.60s' is not a number; leave the cell "
+                           "empty where there is no value",
+                           line, cell, column);
+        if (v != 0 && (fabs(v) < WB_SIZE_LEAST || fabs(v) > WB_SIZE_MOST))
+            return wb_fail(err, WB_INVALID,
+                           "line %d: '%.60s' in column '%.60s' is out of range, allowed is 0 and "
+                           "%g to %g: give it in another unit",
+                           line, cell, column, WB_SIZE_LEAST, WB_SIZE_MOST);
         *out = wb_json_real(v);
     }
     return 0;
@@ -184,12 +195,43 @@ int wb_csv_columns(const char *text, size_t n, wb_json **out, struct wb_err *err
     while (rc == 0 && r.p < r.end) {
         rc = r.line > ROWS_MAX
                  ? wb_fail(err, WB_INVALID, "line %d: more than %d lines", r.line, ROWS_MAX)
+             : (size_t)r.line * names.n > CELLS_MAX
+                 ? wb_fail(err, WB_INVALID, "line %d: more than %d cells; leave columns out",
+                           r.line, CELLS_MAX)
                  : read_row(&r, &names, columns, err);
     }
     wb_strv_release(&names);
     if (rc == 0)
         *out = WB_STEAL(columns);
     return rc;
+}
+
+/* Passes over one line of a table whose cells are right. */
+static void skip_line(struct reader *r)
+{
+    bool last = false;
+
+    while (!last && r->p < r->end) {
+        WB_AUTO_FREE char *cell = NULL;
+        if (next_cell(r, &cell, &last, NULL) < 0)
+            return;
+    }
+    r->line++;
+}
+
+size_t wb_csv_line(const char *text, size_t n, size_t row)
+{
+    struct reader r = {.p = text, .end = text + n, .line = 1};
+
+    skip_line(&r); /* the header */
+    for (size_t i = 0; r.p < r.end;) {
+        bool empty = *r.p == '\n' || *r.p == '\r';
+        if (!empty && i == row)
+            return (size_t)r.line;
+        i += !empty;
+        skip_line(&r);
+    }
+    return 0;
 }
 
 /* ---- columns as a question for compare ---- */

@@ -383,19 +383,14 @@ void wb_campaign_report_print(const wb_json *report, int width, struct wb_buf *o
 
 static void compare_row(struct wb_table *t, const wb_json *r, const char *p_key)
 {
-    struct wb_buf b = WB_BUF_INIT(200);
     const wb_json *n = wb_json_get(r, "n");
 
     wb_table_row(t);
     wb_table_cell(t, "%s", wb_json_str_or(r, "name", "base, new"));
     wb_table_cell(t, "%lld+%lld", (long long)wb_json_integer(wb_json_at(n, 0)),
                   (long long)wb_json_integer(wb_json_at(n, 1)));
-    wb_buf_addf(&b, "%.6g", wb_json_real_or(r, "median_base", NAN));
-    wb_table_cell(t, "%s", wb_buf_str(&b));
-    wb_buf_clear(&b);
-    wb_buf_addf(&b, "%.6g", wb_json_real_or(r, "median_new", NAN));
-    wb_table_cell(t, "%s", wb_buf_str(&b));
-    wb_buf_release(&b);
+    wb_text_cell(t, wb_json_get(r, "median_base"));
+    wb_text_cell(t, wb_json_get(r, "median_new"));
     change_cells(t, r, p_key);
 }
 

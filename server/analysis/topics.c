@@ -307,11 +307,13 @@ int wb_topic_unknown(const char *name, struct wb_err *err)
 int wb_topic_parse(const struct wb_topic_file *file, wb_json **doc, bool *columns,
                    struct wb_err *err)
 {
-    size_t at = strspn(file->text, " \t\r\n");
+    const char *text = file->text;
+    size_t mark = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* byte order mark */
+    size_t at = mark + strspn(text + mark, " \t\r\n");
 
-    *columns = file->text[at] != '{' && file->text[at] != '[';
-    return *columns ? wb_csv_columns(file->text, file->n, doc, err)
-                    : wb_json_parse(file->text, file->n, doc, err);
+    *columns = text[at] != '{' && text[at] != '[';
+    return *columns ? wb_csv_columns(text, file->n, doc, err)
+                    : wb_json_parse(text + mark, file->n - mark, doc, err);
 }
 
 int wb_topic_read(const struct wb_topic *t, const struct wb_topic_file *files, size_t n,

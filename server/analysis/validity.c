@@ -250,6 +250,18 @@ static void add_reasons(const struct judged *j)
     wb_json_set(j->answer, "reasons", reasons);
 }
 
+/* Of records, evidence has all its keys; here a limit or phase that there is none of is absent, as
+ * null would need a reason. */
+static void drop_empty(const wb_json *evidence)
+{
+    static const char *const keys[] = {"phase", "unit", "noisy", "worse"};
+
+    for (size_t i = 0; i < wb_json_len(evidence); i++)
+        for (size_t k = 0; k < WB_LEN(keys); k++)
+            if (wb_json_type(wb_json_get(wb_json_at(evidence, i), keys[k])) == WB_JSON_NULL)
+                wb_json_del(wb_json_at(evidence, i), keys[k]);
+}
+
 int wb_stats_validity(const wb_json *in, wb_json **out, struct wb_err *err)
 {
     struct judged j = {.verdict = WB_VALID};
@@ -278,6 +290,7 @@ int wb_stats_validity(const wb_json *in, wb_json **out, struct wb_err *err)
     wb_json_set_str(j.answer, "verdict", word);
     add_reasons(&j);
     sentence = wb_strf("%s, by %zu piece%s of evidence.", word, n, n == 1 ? "" : "s");
+    drop_empty(j.evidence);
     wb_json_set(j.answer, "evidence", j.evidence);
     wb_json_set(j.answer, "limits", wb_validity_json(&j.limits));
     wb_answer_end(j.answer, sentence, j.warnings);

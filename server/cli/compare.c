@@ -29,7 +29,7 @@ static void add_next(const wb_json *report, const char *campaign, struct wb_buf 
         wb_buf_addf(out, "       weighbridge compare %s --metric %s\n", campaign, p99);
 }
 
-int wb_cli_judge(const struct wb_cli *cli, struct wb_judge *out, struct wb_err *err)
+int wb_cli_inquiry(const struct wb_cli *cli, struct wb_inquiry *out, struct wb_err *err)
 {
     WB_AUTO_FREE char *answers = wb_strf("%s/answers", cli->state_dir);
     int rc = wb_cli_open_store(cli, &out->store, err);
@@ -39,11 +39,11 @@ int wb_cli_judge(const struct wb_cli *cli, struct wb_judge *out, struct wb_err *
     return rc;
 }
 
-void wb_cli_judge_release(struct wb_judge *j)
+void wb_cli_inquiry_release(struct wb_inquiry *j)
 {
     wb_cache_close(j->cache);
     wb_store_close(j->store);
-    *j = (struct wb_judge){0};
+    *j = (struct wb_inquiry){0};
 }
 
 int wb_cli_compare_report(const struct wb_cli *cli, int argc, char **argv,
@@ -52,16 +52,16 @@ int wb_cli_compare_report(const struct wb_cli *cli, int argc, char **argv,
 {
     struct wb_compare_question q = {
         .metric = o->metric, .threshold_percent = NAN, .force = o->force};
-    struct wb_judge j = {0};
+    struct wb_inquiry j = {0};
     int rc = 0;
 
     if (o->threshold != NULL &&
         wb_parse_percent(o->threshold, 0, 1000, &q.threshold_percent, err) < 0)
         return wb_wrap(err, "--threshold");
-    rc = wb_cli_judge(cli, &j, err);
+    rc = wb_cli_inquiry(cli, &j, err);
     if (rc == 0)
-        rc = wb_judge_compare(&j, argv, (size_t)argc, &q, report, err);
-    wb_cli_judge_release(&j);
+        rc = wb_inquiry_compare(&j, argv, (size_t)argc, &q, report, err);
+    wb_cli_inquiry_release(&j);
     return rc;
 }
 

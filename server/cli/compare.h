@@ -4,7 +4,7 @@
 #ifndef WB_CLI_COMPARE_H
 #define WB_CLI_COMPARE_H
 
-#include "server/analysis/judge.h"
+#include "server/analysis/inquiry.h"
 #include "server/cli/records.h"
 
 struct wb_cli_compare_options {
@@ -19,7 +19,8 @@ int wb_cli_compare_report(const struct wb_cli *cli, int argc, char **argv,
                           struct wb_err *err) WB_MUST_CHECK;
 
 /* The store of the command line, and answers that were kept. Release also after a failure. */
-int wb_cli_judge(const struct wb_cli *cli, struct wb_judge *out, struct wb_err *err) WB_MUST_CHECK;
-void wb_cli_judge_release(struct wb_judge *j);
+int wb_cli_inquiry(const struct wb_cli *cli, struct wb_inquiry *out,
+                   struct wb_err *err) WB_MUST_CHECK;
+void wb_cli_inquiry_release(struct wb_inquiry *j);
 
 #endif

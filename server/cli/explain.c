@@ -14,13 +14,13 @@ static int explain(const struct wb_cli *cli, const void *opts, int argc, char **
     const struct options *o = opts;
     struct wb_buf out = WB_BUF_INIT(OUT_MAX);
     struct wb_err err = WB_ERR_INIT;
-    struct wb_judge j = {0};
+    struct wb_inquiry j = {0};
     wb_json *doc = NULL;
-    int rc = wb_cli_judge(cli, &j, &err);
+    int rc = wb_cli_inquiry(cli, &j, &err);
 
     if (rc == 0)
-        rc = wb_judge_explain(&j, argv[0], argv[1], o->metric, &doc, &err);
-    wb_cli_judge_release(&j);
+        rc = wb_inquiry_explain(&j, argv[0], argv[1], o->metric, &doc, &err);
+    wb_cli_inquiry_release(&j);
     if (rc < 0)
         return wb_cli_fail(cli, &err);
     if (cli->json) {

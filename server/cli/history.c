@@ -46,14 +46,14 @@ int wb_cli_list_findings(const struct wb_cli *cli, int64_t limit)
     struct wb_buf out = WB_BUF_INIT(64u << 20);
     struct wb_err err = WB_ERR_INIT;
     const struct wb_history_question q = {.min_percent = NAN};
-    struct wb_judge j = {0};
+    struct wb_inquiry j = {0};
     WB_AUTO_JSON wb_json *items = NULL;
     WB_AUTO_JSON wb_json *kept = wb_json_array();
-    int rc = wb_cli_judge(cli, &j, &err);
+    int rc = wb_cli_inquiry(cli, &j, &err);
 
     if (rc == 0)
-        rc = wb_judge_findings(&j, NULL, &q, &items, &err);
-    wb_cli_judge_release(&j);
+        rc = wb_inquiry_findings(&j, NULL, &q, &items, &err);
+    wb_cli_inquiry_release(&j);
     if (rc < 0)
         return wb_cli_fail(cli, &err);
     for (size_t i = 0; i < wb_json_len(items) && (limit == 0 || i < (size_t)limit); i++)

@@ -4,7 +4,7 @@
 #ifndef WB_CLI_HISTORY_H
 #define WB_CLI_HISTORY_H
 
-#include "server/analysis/judge.h"
+#include "server/analysis/inquiry.h"
 #include "server/cli/records.h"
 
 struct wb_cli_history_options {

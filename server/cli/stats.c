@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/analysis/compare.h"
+#include "server/analysis/csv.h"
 #include "server/analysis/topics.h"
 #include "server/base/file.h"
 #include "server/base/units.h"
@@ -139,24 +141,53 @@ static int add_options(const struct wb_topic *t, const struct options *o, wb_jso
     return 0;
 }
 
+/* Where in a table the value of a pointer stands, /COLUMN/ROW or /LIST/ROW/COLUMN; false when it
+ * is not of one cell. */
+static bool name_cell(const struct wb_topic_file *file, const wb_json *in, struct wb_err *err)
+{
+    WB_AUTO_FREE char *pointer = wb_strndup(err->root + 1, strcspn(err->root + 1, ":"));
+    char *column = NULL;
+    int64_t row = -1;
+    size_t line;
+
+    for (char *part = pointer, *end; part != NULL; part = end) {
+        end = strchr(part, '/');
+        if (end != NULL)
+            *end++ = '\0';
+        if (column == NULL && wb_json_get(in, part) != NULL)
+            column = part;
+        else if (row < 0 && wb_parse_int(part, 0, INT32_MAX, &row, NULL) < 0)
+            row = -1;
+    }
+    line = column != NULL && row >= 0 ? wb_csv_line(file->text, file->n, (size_t)row) : 0;
+    if (line > 0)
+        WB_IGNORE(wb_wrap(err, "line %zu, column '%s'", line, column));
+    return column != NULL;
+}
+
 /* What a table has, where the question needs something else: a person may have named it so. */
-static void name_columns(const struct wb_topic_file *file, struct wb_err *err)
+static void name_columns(const wb_json *in, struct wb_err *err)
 {
     struct wb_buf names = WB_BUF_INIT(COLUMNS_SHOWN);
-    WB_AUTO_JSON wb_json *in = NULL;
-    WB_AUTO_FREE char *key = NULL;
-    bool columns = false;
 
-    if (err->code != WB_INVALID || wb_topic_parse(file, &in, &columns, NULL) < 0 || !columns)
-        return;
-    if (err->root[0] == '/')
-        key = wb_strndup(err->root + 1, strcspn(err->root + 1, "/:"));
-    if (key != NULL && wb_json_get(in, key) != NULL)
-        return;
     for (void *it = wb_json_first(in); it != NULL; it = wb_json_next(in, it))
         wb_buf_addf(&names, "%s%s", names.len > 0 ? ", " : "", wb_json_iter_key(it));
     WB_IGNORE(wb_wrap(err, "the columns are %s", names.failed ? "many" : wb_buf_str(&names)));
     wb_buf_release(&names);
+}
+
+/* File, line and column of what is wrong, as far as they are known. */
+static void name_place(const struct wb_topic_file *file, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *in = NULL;
+    bool columns = false;
+
+    if (err->code == WB_INVALID && wb_topic_parse(file, &in, &columns, NULL) == 0 && columns &&
+        (err->root[0] != '/' || !name_cell(file, in, err)) &&
+        (strstr(err->root, "missing") != NULL || strstr(err->root, "needs") != NULL ||
+         strstr(err->root, "must") != NULL))
+        name_columns(in, err);
+    WB_IGNORE(wb_wrap(err, "%s", strcmp(file->path, "-") == 0 ? "standard input" : file->path));
 }
 
 static int answer(const struct wb_topic *t, const struct options *o, int argc, char **argv,
@@ -180,7 +211,7 @@ static int answer(const struct wb_topic *t, const struct options *o, int argc, c
     if (rc == 0)
         rc = t->answer(doc, out, err);
     if (rc < 0 && n == 1 && files[0].text != NULL)
-        name_columns(&files[0], err);
+        name_place(&files[0], err);
     for (size_t i = 0; i < n; i++)
         free(texts[i]);
     free(texts);
@@ -238,6 +269,53 @@ static void list_topics(struct wb_buf *out)
     }
 }
 
+static wb_json *option_names(unsigned options)
+{
+    wb_json *list = wb_json_array();
+
+    for (size_t k = 0; k < WB_LEN(keys); k++)
+        if (options & keys[k].bit)
+            wb_json_push(list, wb_json_str(keys[k].name));
+    return list;
+}
+
+/* {items: [{name, summary, input, options, files (most; null: any number), csv}], next}. */
+static void answer_topics(const struct wb_cli *cli)
+{
+    wb_json *doc = wb_json_object(), *items = wb_json_array();
+
+    for (const struct wb_topic *t = wb_topics; t->name != NULL; t++) {
+        wb_json *o = wb_json_object();
+        wb_json_set_str(o, "name", t->name);
+        wb_json_set_str(o, "summary", t->summary);
+        wb_json_set_str(o, "input", t->input);
+        wb_json_set(o, "options", option_names(t->options));
+        if (t->files > 0)
+            wb_json_set_int(o, "files", (int64_t)t->files);
+        else
+            wb_json_set_reason(o, "files", "any number");
+        wb_json_push(items, o);
+    }
+    wb_json_set(doc, "items", items);
+    wb_json_set(doc, "next", wb_json_null());
+    wb_json_set_int(doc, "analysis_version", WB_ANALYSIS_VERSION);
+    wb_cli_answer(cli, doc, "items");
+}
+
+/* `stats topics`. */
+static int show_topics(const struct wb_cli *cli)
+{
+    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
+
+    if (cli->json) {
+        answer_topics(cli);
+        return WB_EXIT_OK;
+    }
+    list_topics(&out);
+    wb_cli_print(&out);
+    return WB_EXIT_OK;
+}
+
 static int stats(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
     struct wb_buf out = WB_BUF_INIT(OUT_MAX);
@@ -245,11 +323,8 @@ static int stats(const struct wb_cli *cli, const void *opts, int argc, char **ar
     const struct wb_topic *t = argc > 0 ? wb_topic_find(argv[0]) : NULL;
     wb_json *found = NULL;
 
-    if (argc == 0 || strcmp(argv[0], "topics") == 0) {
-        list_topics(&out);
-        wb_cli_print(&out);
-        return WB_EXIT_OK;
-    }
+    if (argc == 0 || strcmp(argv[0], "topics") == 0)
+        return show_topics(cli);
     if (t == NULL) {
         WB_IGNORE(wb_topic_unknown(argv[0], &err)); /* always fails */
         return refuse(cli, argv[0], &err);

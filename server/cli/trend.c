@@ -23,8 +23,8 @@ static int answer(const struct wb_cli *cli, const struct options *o, const char 
 {
     struct wb_cli_history h = {.since = NULL};
     WB_AUTO_JSON wb_json *previous = NULL;
-    struct wb_judge j = {0};
-    int rc = wb_cli_judge(cli, &j, err);
+    struct wb_inquiry j = {0};
+    int rc = wb_cli_inquiry(cli, &j, err);
 
     if (rc == 0 && o->previous != NULL)
         rc = wb_json_read_file(o->previous, PREVIOUS_MAX, &previous, err);
@@ -32,9 +32,9 @@ static int answer(const struct wb_cli *cli, const struct options *o, const char 
         rc = wb_cli_history_read(&o->history, &h, err);
     h.q.previous = previous;
     if (rc == 0)
-        rc = wb_judge_trend(&j, typed, &h.q, out, err);
+        rc = wb_inquiry_trend(&j, typed, &h.q, out, err);
     wb_cli_history_release(&h);
-    wb_cli_judge_release(&j);
+    wb_cli_inquiry_release(&j);
     return rc;
 }
 

@@ -37,24 +37,24 @@ static int answer(const struct wb_cli *cli, const struct options *o, int argc, c
                   wb_json **report, struct wb_err *err)
 {
     const char *path = o->book ? o->book : wb_config_get(cli->config, WB_SET_PRICE_BOOK);
-    struct wb_judge_value q = {.metric = o->metric, .hosts = o->hosts, .force = o->force};
+    struct wb_inquiry_value q = {.metric = o->metric, .hosts = o->hosts, .force = o->force};
     struct wb_book book = {0};
-    struct wb_judge j = {0};
+    struct wb_inquiry j = {0};
     int rc;
 
     if (path == NULL)
         return wb_fail(err, WB_INVALID,
                        "name a price book with --book FILE: book, date, currency, source, and "
                        "hosts, a list of {class, per_hour}");
-    rc = wb_cli_judge(cli, &j, err);
+    rc = wb_cli_inquiry(cli, &j, err);
     if (rc == 0)
         rc = read_slo(o, &q.slo_p99_ms, err);
     if (rc == 0)
         rc = wb_book_read(path, &book, err);
     q.book = &book;
     if (rc == 0)
-        rc = wb_judge_value(&j, argv, (size_t)argc, &q, report, err);
-    wb_cli_judge_release(&j);
+        rc = wb_inquiry_value(&j, argv, (size_t)argc, &q, report, err);
+    wb_cli_inquiry_release(&j);
     wb_book_release(&book);
     return rc;
 }

@@ -40,6 +40,8 @@ static void reads_columns(void **state)
     }
 }
 
+#define WAY_OUT "; leave the cell empty where there is no value"
+
 static void names_the_line_that_is_wrong(void **state)
 {
     static const struct {
@@ -50,9 +52,16 @@ static void names_the_line_that_is_wrong(void **state)
         {"a,\n", "line 1: column 2 of the header has no name"},
         {"a,b\n1,2\n3\n", "line 3: has 1 cells, the header has 2"},
         {"a,b\n1,2,3\n", "line 2: has more than the 2 cells of the header"},
-        {"a\n1\nx\n", "line 3: 'x' in column 'a' is not a number"},
-        {"a\n1e999\n", "line 2: '1e999' in column 'a' is not a number"},
-        {"a\nnan\n", "line 2: 'nan' in column 'a' is not a number"},
+        {"a\n1\nx\n", "line 3: 'x' in column 'a' is not a number" WAY_OUT},
+        {"a\n1e999\n", "line 2: '1e999' in column 'a' is not a number" WAY_OUT},
+        {"a\nnan\n", "line 2: 'nan' in column 'a' is not a number" WAY_OUT},
+        {"a\n\n-inf\n", "line 3: '-inf' in column 'a' is not a number" WAY_OUT},
+        {"a\n0x10\n", "line 2: '0x10' in column 'a' is not a number" WAY_OUT},
+        {"a\n1e308\n", "line 2: '1e308' in column 'a' is out of range, allowed is 0 and 1e-140 to "
+                       "1e+140: give it in another unit"},
+        {"a\r\n-1e-300\r\n", "line 2: '-1e-300' in column 'a' is out of range, allowed is 0 and "
+                             "1e-140 to 1e+140: give it in another unit"},
+        {"\xef\xbb\xbf", "line 1: column 1 of the header has no name"},
         {"a\n\"1\n", "line 3: a quote is not closed"},
         {"a\n\"1\"2\n", "line 2: text behind a cell's end"},
     };
@@ -71,6 +80,32 @@ static void names_the_line_that_is_wrong(void **state)
         assert_int_equal(wb_csv_columns("a\n1\0\n", 5, &j, &err), -WB_INVALID);
         assert_string_equal(err.root, "line 1: the input has NUL bytes");
     }
+}
+
+/* Rows are found again whatever stands between them. */
+static void knows_the_line_of_a_row(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t row, line;
+    } cases[] = {
+        {"a\n1\n2\n", 0, 2},
+        {"a\n1\n2\n", 1, 3},
+        {"a\n1\n2", 1, 3},
+        {"a\n1\n2\n", 2, 0},
+        {"a\n\n\n1\n\n2\n", 0, 4},
+        {"a\n\n\n1\n\n2\n", 1, 6},
+        {"a\r\n1\r\n\r\n2\r\n", 1, 4},
+        {"name,a\n\"x\ny\",1\nz,2\n", 0, 2},
+        {"name,a\n\"x\ny\",1\nz,2\n", 1, 4},
+        {"a", 0, 0},
+        {"", 0, 0},
+    };
+
+    for (size_t i = 0; i < WB_LEN(cases); i++)
+        if (wb_csv_line(cases[i].text, strlen(cases[i].text), cases[i].row) != cases[i].line)
+            fail_msg("case %zu: %zu", i,
+                     wb_csv_line(cases[i].text, strlen(cases[i].text), cases[i].row));
 }
 
 static void becomes_a_question(void **state)
@@ -106,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_columns),
         cmocka_unit_test(names_the_line_that_is_wrong),
+        cmocka_unit_test(knows_the_line_of_a_row),
         cmocka_unit_test(becomes_a_question),
     };
 

@@ -6,7 +6,7 @@
 #include "server/analysis/campaign.h"
 #include "server/analysis/effect.h"
 #include "server/analysis/explain.h"
-#include "server/analysis/judge_parts.h"
+#include "server/analysis/inquiry_parts.h"
 
 /* One side with the documents behind it. */
 struct side {
@@ -237,8 +237,8 @@ static wb_json *key_of(const struct pair *p)
     return key;
 }
 
-int wb_judge_explain(const struct wb_judge *j, const char *a, const char *b, const char *metric,
-                     wb_json **out, struct wb_err *err)
+int wb_inquiry_explain(const struct wb_inquiry *j, const char *a, const char *b, const char *metric,
+                       wb_json **out, struct wb_err *err)
 {
     struct pair p = {.store = j->store, .metric = metric};
     int rc = find_side(j->store, a, &p.sides[0], err);

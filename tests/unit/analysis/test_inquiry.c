@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "server/analysis/cache.h"
-#include "server/analysis/judge.h"
+#include "server/analysis/inquiry.h"
 #include "server/record/annotate.h"
 #include "server/record/summary.h"
 
@@ -101,27 +101,27 @@ static struct wb_book book = {(char *)(uintptr_t) "b",
 enum { COMPARE, COMPARE_REFS, SCALING, VALUE, EXPLAIN, EXPLAIN_RUNS, TREND, FINDINGS, QUESTIONS };
 
 /* The answer as text, or the error; owned. */
-static char *ask(const struct wb_judge *j, int what)
+static char *ask(const struct wb_inquiry *j, int what)
 {
     char a[] = "cmp_01AA", b[] = "cmp_01AB";
     char *one[] = {a}, *two[] = {a, b};
     const struct wb_compare_question compare = {.threshold_percent = NAN};
     const struct wb_scaling_question scaling = {.over = "instances"};
-    const struct wb_judge_value value = {.book = &book, .slo_p99_ms = NAN, .force = true};
+    const struct wb_inquiry_value value = {.book = &book, .slo_p99_ms = NAN, .force = true};
     const struct wb_history_question history = {.min_percent = NAN};
     WB_AUTO_FREE char *r0 = run_id(0), *r1 = run_id(1);
     WB_AUTO_JSON wb_json *out = NULL;
     struct wb_buf text = WB_BUF_INIT(1u << 20);
     struct wb_err err = WB_ERR_INIT;
-    int rc = what == COMPARE        ? wb_judge_compare(j, one, 1, &compare, &out, &err)
-             : what == COMPARE_REFS ? wb_judge_compare(j, two, 2, &compare, &out, &err)
-             : what == SCALING      ? wb_judge_scaling(j, a, &scaling, &out, &err)
-             : what == VALUE        ? wb_judge_value(j, two, 2, &value, &out, &err)
-             : what == EXPLAIN
-                 ? wb_judge_explain(j, "cmp_01AA/native x1", "cmp_01AB/native x1", NULL, &out, &err)
-             : what == EXPLAIN_RUNS ? wb_judge_explain(j, r0, r1, NULL, &out, &err)
-             : what == TREND        ? wb_judge_trend(j, "5e00000000000000", &history, &out, &err)
-                                    : wb_judge_findings(j, NULL, &history, &out, &err);
+    int rc = what == COMPARE        ? wb_inquiry_compare(j, one, 1, &compare, &out, &err)
+             : what == COMPARE_REFS ? wb_inquiry_compare(j, two, 2, &compare, &out, &err)
+             : what == SCALING      ? wb_inquiry_scaling(j, a, &scaling, &out, &err)
+             : what == VALUE        ? wb_inquiry_value(j, two, 2, &value, &out, &err)
+             : what == EXPLAIN ? wb_inquiry_explain(j, "cmp_01AA/native x1", "cmp_01AB/native x1",
+                                                    NULL, &out, &err)
+             : what == EXPLAIN_RUNS ? wb_inquiry_explain(j, r0, r1, NULL, &out, &err)
+             : what == TREND        ? wb_inquiry_trend(j, "5e00000000000000", &history, &out, &err)
+                                    : wb_inquiry_findings(j, NULL, &history, &out, &err);
 
     if (rc < 0)
         fail_msg("question %d: %s: %s", what, err.context, err.root);
@@ -144,7 +144,7 @@ static size_t kept(const char *dir)
 }
 
 struct both {
-    struct wb_judge plain, cached;
+    struct wb_inquiry plain, cached;
 };
 
 static struct both begin(const char *dir)
@@ -272,7 +272,7 @@ static void options_are_part_of_the_question(void **state)
         wb_json *out = NULL;
 
         for (int again = 0; again < 2; again++) {
-            assert_int_equal(wb_judge_compare(&b.cached, refs, 2, &questions[i], &out, &err), 0);
+            assert_int_equal(wb_inquiry_compare(&b.cached, refs, 2, &questions[i], &out, &err), 0);
             wb_json_free(out);
         }
         assert_int_equal(kept(*state), i + 1);

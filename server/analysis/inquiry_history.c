@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/analysis/judge.h"
+#include "server/analysis/inquiry.h"
 #include "server/analysis/refs.h"
 #include "server/analysis/trend.h"
 #include "server/record/annotate.h"
@@ -44,7 +44,7 @@ static int series_of_run(struct wb_store *s, const char *typed, char **key, stru
     return rc;
 }
 
-int wb_judge_series(const struct wb_judge *j, const char *typed, char **key, struct wb_err *err)
+int wb_inquiry_series(const struct wb_inquiry *j, const char *typed, char **key, struct wb_err *err)
 {
     const char *prefix = wb_ref_is_series(typed) ? typed + strlen(WB_REF_SERIES) : typed;
 
@@ -67,7 +67,7 @@ struct material {
     wb_json *annotations, *summaries;
 };
 
-static int read_material(const struct wb_judge *j, const struct wb_history_question *q,
+static int read_material(const struct wb_inquiry *j, const struct wb_history_question *q,
                          const char *series, struct material *m, struct wb_err *err)
 {
     const struct wb_list_filter f = {.series = series};
@@ -88,7 +88,7 @@ static void material_release(struct material *m)
     wb_json_free(m->summaries);
 }
 
-static struct wb_trend_question trend_question(const struct wb_judge *j,
+static struct wb_trend_question trend_question(const struct wb_inquiry *j,
                                                const struct wb_history_question *q,
                                                const struct material *m)
 {
@@ -101,13 +101,13 @@ static struct wb_trend_question trend_question(const struct wb_judge *j,
                                       .cache = j->cache};
 }
 
-int wb_judge_trend(const struct wb_judge *j, const char *typed, const struct wb_history_question *q,
-                   wb_json **out, struct wb_err *err)
+int wb_inquiry_trend(const struct wb_inquiry *j, const char *typed,
+                     const struct wb_history_question *q, wb_json **out, struct wb_err *err)
 {
     WB_AUTO_FREE char *key = NULL;
     struct wb_trend_question t;
     struct material m = {0};
-    int rc = wb_judge_series(j, typed, &key, err);
+    int rc = wb_inquiry_series(j, typed, &key, err);
 
     if (rc == 0)
         rc = read_material(j, q, key, &m, err);
@@ -120,13 +120,13 @@ int wb_judge_trend(const struct wb_judge *j, const char *typed, const struct wb_
     return rc;
 }
 
-int wb_judge_findings(const struct wb_judge *j, const char *series,
-                      const struct wb_history_question *q, wb_json **out, struct wb_err *err)
+int wb_inquiry_findings(const struct wb_inquiry *j, const char *series,
+                        const struct wb_history_question *q, wb_json **out, struct wb_err *err)
 {
     WB_AUTO_FREE char *key = NULL;
     struct wb_trend_question t;
     struct material m = {0};
-    int rc = series != NULL ? wb_judge_series(j, series, &key, err) : 0;
+    int rc = series != NULL ? wb_inquiry_series(j, series, &key, err) : 0;
 
     if (rc == 0)
         rc = read_material(j, q, key, &m, err);

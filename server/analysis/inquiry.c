@@ -6,7 +6,7 @@
 
 #include "server/analysis/cache.h"
 #include "server/analysis/compare.h"
-#include "server/analysis/judge_parts.h"
+#include "server/analysis/inquiry_parts.h"
 #include "server/analysis/remarks.h"
 
 static const wb_json *arms_of(const struct wb_ref *r)
@@ -322,25 +322,25 @@ static int report_of(const void *question, const struct wb_ref *refs, size_t n, 
     return rc;
 }
 
-int wb_judge_compare(const struct wb_judge *j, char *const *typed, size_t n,
-                     const struct wb_compare_question *q, wb_json **report, struct wb_err *err)
+int wb_inquiry_compare(const struct wb_inquiry *j, char *const *typed, size_t n,
+                       const struct wb_compare_question *q, wb_json **report, struct wb_err *err)
 {
     wb_json *options = wb_json_object();
 
     wb_json_set_str(options, "metric", q->metric);
     wb_json_set_real(options, "threshold_percent", q->threshold_percent);
     wb_json_set_bool(options, "force", q->force);
-    return wb_judge_over(j, "compare", typed, n, options, report_of, q, report, err);
+    return wb_inquiry_over(j, "compare", typed, n, options, report_of, q, report, err);
 }
 
 /* ---- kept answers ---- */
 
 /* References while an answer is made from them. */
 struct over {
-    const struct wb_judge *j;
+    const struct wb_inquiry *j;
     struct wb_ref *refs;
     size_t n;
-    wb_judge_fn *fn;
+    wb_inquiry_fn *fn;
     const void *question;
 };
 
@@ -352,9 +352,9 @@ static int compute(void *arg, wb_json **out, struct wb_err *err)
     return rc == 0 ? o->fn(o->question, o->refs, o->n, out, err) : rc;
 }
 
-int wb_judge_over(const struct wb_judge *j, const char *topic, char *const *typed, size_t n,
-                  wb_json *options, wb_judge_fn *fn, const void *question, wb_json **out,
-                  struct wb_err *err)
+int wb_inquiry_over(const struct wb_inquiry *j, const char *topic, char *const *typed, size_t n,
+                    wb_json *options, wb_inquiry_fn *fn, const void *question, wb_json **out,
+                    struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *key = options;
     struct over o = {.j = j, .n = n, .fn = fn, .question = question};

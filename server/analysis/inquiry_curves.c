@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "server/analysis/campaign_value.h"
-#include "server/analysis/judge_parts.h"
+#include "server/analysis/inquiry_parts.h"
 
 /* ---- scaling ---- */
 
@@ -17,8 +17,8 @@ static int scaling_of(const void *question, const struct wb_ref *refs, size_t n,
     return wb_campaign_scaling(refs[0].plan, refs[0].runs, question, out, err);
 }
 
-int wb_judge_scaling(const struct wb_judge *j, const char *ref, const struct wb_scaling_question *q,
-                     wb_json **out, struct wb_err *err)
+int wb_inquiry_scaling(const struct wb_inquiry *j, const char *ref,
+                       const struct wb_scaling_question *q, wb_json **out, struct wb_err *err)
 {
     char *typed[] = {wb_strdup(ref)};
     wb_json *options = wb_json_object();
@@ -26,7 +26,7 @@ int wb_judge_scaling(const struct wb_judge *j, const char *ref, const struct wb_
 
     wb_json_set_str(options, "metric", q->metric);
     wb_json_set_str(options, "over", q->over);
-    rc = wb_judge_over(j, "scaling", typed, 1, options, scaling_of, q, out, err);
+    rc = wb_inquiry_over(j, "scaling", typed, 1, options, scaling_of, q, out, err);
     free(typed[0]);
     return rc;
 }
@@ -68,7 +68,7 @@ static wb_json *book_json(const struct wb_book *b)
 static int priced(const void *question, const struct wb_ref *refs, size_t n, wb_json **out,
                   struct wb_err *err)
 {
-    const struct wb_judge_value *o = question;
+    const struct wb_inquiry_value *o = question;
     const struct wb_value_question q = {
         .book = o->book, .metric = o->metric, .slo_p99_ms = o->slo_p99_ms, .hosts = o->hosts};
     struct wb_value_source *sources = wb_calloc(n, sizeof(*sources));
@@ -95,7 +95,7 @@ static int priced(const void *question, const struct wb_ref *refs, size_t n, wb_
 static int value_of(const void *question, const struct wb_ref *refs, size_t n, wb_json **out,
                     struct wb_err *err)
 {
-    const struct wb_judge_value *q = question;
+    const struct wb_inquiry_value *q = question;
     WB_AUTO_JSON wb_json *notes = wb_json_array(), *forced = wb_json_array();
     int rc = guard(refs, n, q->force, notes, forced, err);
 
@@ -108,8 +108,8 @@ static int value_of(const void *question, const struct wb_ref *refs, size_t n, w
     return rc;
 }
 
-int wb_judge_value(const struct wb_judge *j, char *const *typed, size_t n,
-                   const struct wb_judge_value *q, wb_json **out, struct wb_err *err)
+int wb_inquiry_value(const struct wb_inquiry *j, char *const *typed, size_t n,
+                     const struct wb_inquiry_value *q, wb_json **out, struct wb_err *err)
 {
     wb_json *options = wb_json_object();
 
@@ -118,5 +118,5 @@ int wb_judge_value(const struct wb_judge *j, char *const *typed, size_t n,
     wb_json_set_real(options, "slo_p99_ms", q->slo_p99_ms);
     wb_json_set_int(options, "hosts", q->hosts);
     wb_json_set_bool(options, "force", q->force);
-    return wb_judge_over(j, "value", typed, n, options, value_of, q, out, err);
+    return wb_inquiry_over(j, "value", typed, n, options, value_of, q, out, err);
 }
