@@ -174,6 +174,48 @@ static void print_phases(const wb_json *run, int width, struct wb_buf *out)
     wb_table_free(t);
 }
 
+/* "highest: 45.6k/s held p99<5ms; 17 rates tried from 20k/s to 80k/s", "mixed@10k: holds p99<5ms".
+ */
+static void print_limit(const wb_json *p, struct wb_buf *out)
+{
+    const wb_json *load = wb_json_get(p, "load"), *found = wb_json_get(load, "sustained_per_s");
+    const wb_json *curve = wb_json_get(load, "curve");
+    double least = 0, most = 0;
+
+    wb_buf_addf(out, "Phase %s: ", wb_json_str_or(p, "name", "?"));
+    if (wb_json_type(curve) != WB_JSON_ARRAY) {
+        wb_buf_addf(out, "%s %s.\n", wb_json_bool_or(p, "holds", false) ? "holds" : "does not hold",
+                    wb_json_str_or(p, "limit", "?"));
+        return;
+    }
+    for (size_t i = 0; i < wb_json_len(curve); i++) {
+        double v = wb_json_real_or(wb_json_at(curve, i), "offered_per_s", 0);
+
+        least = i == 0 || v < least ? v : least;
+        most = v > most ? v : most;
+    }
+    if (wb_json_is_number(found)) {
+        wb_format_rate(wb_json_number(found, 0), out);
+        wb_buf_adds(out, " is the highest rate found that holds ");
+    } else {
+        wb_buf_adds(out, "no rate was found that holds ");
+    }
+    wb_buf_addf(out, "%s; %zu tried, from ", wb_json_str_or(p, "limit", "?"), wb_json_len(curve));
+    wb_format_rate(least, out);
+    wb_buf_adds(out, " to ");
+    wb_format_rate(most, out);
+    wb_buf_adds(out, ".\n");
+}
+
+static void print_limits(const wb_json *run, struct wb_buf *out)
+{
+    const wb_json *phases = wb_json_get(run, "phases");
+
+    for (size_t i = 0; i < wb_json_len(phases); i++)
+        if (wb_json_string(wb_json_get(wb_json_at(phases, i), "limit")))
+            print_limit(wb_json_at(phases, i), out);
+}
+
 static void ms_cell(struct wb_table *t, const wb_json *times, const char *key)
 {
     struct wb_buf b = WB_BUF_INIT(256);
@@ -447,6 +489,7 @@ static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id
     print_where(run, &out);
     print_annotations(wb_json_get(run, "annotations"), &out);
     print_phases(run, cli->width, &out);
+    print_limits(run, &out);
     print_sides(run, cli->width, &out);
     print_during(run, cli->width, &out);
     print_evidence(run, cli->width, &out);
