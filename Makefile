@@ -31,7 +31,7 @@ BASE_SRC := $(wildcard server/base/*.c)
 WB_SRC := $(wildcard server/study/*.c server/engine/*.c server/collect/*.c server/record/*.c \
 	server/analysis/*.c server/queue/*.c server/http/*.c server/cli/*.c provisioners/hosts/*.c provisioners/reach/*.c provisioners/forms/*.c runners/tools/*.c) \
 	runners/load/laws.c runners/load/search.c runners/load/txn_text.c runners/load/protocols/names.c
-LOAD_SRC := $(filter-out runners/load/main.c,$(wildcard runners/load/*.c runners/load/protocols/*.c)) runners/ask/cql.c
+LOAD_SRC := $(filter-out runners/load/main.c,$(wildcard runners/load/*.c runners/load/protocols/*.c)) runners/ask/rows.c
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 
@@ -74,7 +74,7 @@ $B/weighbridge: $B/obj/server/main.o $B/libwb.a $B/libwbbase.a
 $B/wb-load: $B/obj/runners/load/main.o $B/libwbload.a $B/libwbbase.a
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS_LOAD) $(LDFLAGS)
 
-$B/wb-ask: $B/obj/runners/ask/main.o $B/obj/runners/ask/cql.o $B/libwbbase.a
+$B/wb-ask: $B/obj/runners/ask/main.o $B/libwbload.a $B/libwbbase.a
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS_LOAD) $(LDFLAGS)
 
 # Unit tests: every tests/unit/ROOM/test_*.c is one program.

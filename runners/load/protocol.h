@@ -22,11 +22,13 @@
 struct wb_conn;
 struct wb_slot;
 struct wb_target;
+struct wb_tls;
 struct wb_worker;
 
 /* What the run writes and reads; outlives the protocol's context. */
 struct wb_load_data {
     const struct wb_load_job *job; /* checked */
+    const struct wb_tls *tls;      /* of connections; NULL: plain */
     struct wb_keys keys;
     struct wb_values values;
 };

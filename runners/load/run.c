@@ -70,7 +70,7 @@ static int tls_setup(struct wb_load_plan *p, struct wb_err *err)
         return wb_fail(err, WB_INVALID, "tls-cert: there is no --tls");
     if (!job->tls)
         return 0;
-    if (proto->no_socket || proto->prepare)
+    if (proto->no_socket)
         return wb_fail(err, WB_INVALID, "tls: %s connections have none", proto->name);
     return wb_tls_new(job->tls, job->tls_cert, &p->tls, err);
 }
@@ -113,6 +113,7 @@ static int plan_setup(struct control *c, struct wb_err *err)
     if (p->news_fd < 0)
         return wb_fail_sys(err, errno, "making an eventfd");
     rc = tls_setup(p, err);
+    p->data.tls = p->tls;
     if (rc == 0)
         rc = proto->setup(&p->data, &p->context, err);
     if (rc == 0 && proto->prepare)

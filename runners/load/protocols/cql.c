@@ -72,8 +72,12 @@ static int prepare(void *context, struct wb_target *target, const struct wb_canc
         for (unsigned way = 0; way < a->ways && again(rc); way++) {
             at = a->addr[way];
             len = a->len[way];
-            rc = wb_cql_session_open(&s, a->name, (const struct sockaddr *)&at, len, &q->hello,
-                                     q->lower, cancel, err);
+            const struct wb_cql_where where = {.name = a->name,
+                                               .addr = (const struct sockaddr *)&at,
+                                               .len = len,
+                                               .tls = q->data->tls,
+                                               .cancel = cancel};
+            rc = wb_cql_session_open(&s, &where, &q->hello, q->lower, err);
         }
     }
     if (rc == 0)

@@ -266,6 +266,14 @@ static void skip_type(struct wb_cql_cursor *c, unsigned type, int depth)
     }
 }
 
+struct wb_cql_view wb_cql_take_type(struct wb_cql_cursor *c, unsigned type)
+{
+    const char *from = c->p;
+
+    skip_type(c, type, 0);
+    return (struct wb_cql_view){.p = from, .n = c->bad ? 0 : (size_t)(c->p - from)};
+}
+
 /* Columns of a statement or result; keyspace and table once or with each of them. */
 static void take_columns(struct wb_cql_cursor *c, unsigned flags, unsigned n,
                          struct wb_cql_column *out)
@@ -281,7 +289,7 @@ static void take_columns(struct wb_cql_cursor *c, unsigned flags, unsigned n,
         }
         out[i].name = wb_cql_take_string(c);
         out[i].type = (uint16_t)wb_cql_take16(c);
-        skip_type(c, out[i].type, 0);
+        out[i].inner = wb_cql_take_type(c, out[i].type);
     }
 }
 
@@ -338,7 +346,6 @@ bool wb_cql_take_rows(const struct wb_cql_envelope *e, struct wb_cql_rows *out)
     struct wb_cql_cursor c = wb_cql_cursor(e->body, e->n);
     uint32_t flags;
 
-    *out = (struct wb_cql_rows){0};
     if (e->opcode != WB_CQL_RESULT || wb_cql_take32(&c) != WB_CQL_ROWS)
         return false;
     out->ncolumns = take_count(&c, &flags);

@@ -8,8 +8,8 @@
 #include "runners/load/protocols/cql_frame.h"
 #include "runners/load/stats.h"
 
-#define WB_CQL_COLUMNS_MAX 64 /* of a statement or result, as far as they are read */
-#define WB_CQL_ID_MAX 64      /* bytes of the id of a prepared statement */
+#define WB_CQL_COLUMNS_MAX 128 /* of a statement or result, as far as they are read */
+#define WB_CQL_ID_MAX 64       /* bytes of the id of a prepared statement */
 
 enum wb_cql_type {
     WB_CQL_ASCII = 0x01,
@@ -71,6 +71,7 @@ int wb_cql_fail(struct wb_err *err, enum wb_code code, const struct wb_cql_envel
 struct wb_cql_column {
     struct wb_cql_view name;
     uint16_t type;
+    struct wb_cql_view inner; /* the types within its type */
 };
 
 struct wb_cql_prepared {
@@ -93,7 +94,10 @@ struct wb_cql_rows {
     struct wb_cql_cursor cells; /* wb_cql_take_bytes gives one after the other */
 };
 
-/* A RESULT of kind ROWS. */
+/* The types within a type whose own number was taken. */
+struct wb_cql_view wb_cql_take_type(struct wb_cql_cursor *c, unsigned type);
+/* A RESULT of kind ROWS. On the hot path: of the columns only the first ncolumns are set, and those
+ * only where they are named. */
 bool wb_cql_take_rows(const struct wb_cql_envelope *e, struct wb_cql_rows *out);
 
 /* Whether SUPPORTED lists `value` under `key`. */

@@ -5,35 +5,40 @@
 #ifndef WB_LOAD_CQL_SESSION_H
 #define WB_LOAD_CQL_SESSION_H
 
-#include <sys/socket.h>
-
 #include "runners/load/protocols/cql_message.h"
-#include "server/base/cancel.h"
+#include "runners/load/wire.h"
 
 #define WB_CQL_NEWEST 5
 #define WB_CQL_OLDEST 4
 
 struct wb_cql_session {
-    int fd;
-    char *name; /* "host:port" for messages */
-    const struct wb_cancel *cancel;
-    int64_t timeout_ns; /* of one question */
+    struct wb_wire wire;
+    int64_t end_ns; /* ns monotonic: no question waits longer; 0: each has its own time */
     struct wb_cql_reader reader;
     struct wb_buf request, out, body;
     struct wb_cql_envelope answer; /* its body is in body */
     bool answered;
 };
 
-#define WB_CQL_SESSION_INIT \
-    {                       \
-        .fd = -1            \
+#define WB_CQL_SESSION_INIT  \
+    {                        \
+        .wire = WB_WIRE_INIT \
     }
+
+/* Where a server is, and how it is spoken to. */
+struct wb_cql_where {
+    const char *name; /* "host:port" */
+    const struct sockaddr *addr;
+    socklen_t len;
+    const struct wb_tls *tls; /* NULL: plain */
+    const struct wb_cancel *cancel;
+    int64_t end_ns; /* of the whole session, ns monotonic; 0: none */
+};
 
 /* Connects and says hello; h->version is tried first and lowered to what the server speaks where
  * `lower` allows it. WB_UNAVAILABLE with the reason when there is nobody or the server refuses. */
-int wb_cql_session_open(struct wb_cql_session *s, const char *name, const struct sockaddr *addr,
-                        socklen_t len, struct wb_cql_hello *h, bool lower,
-                        const struct wb_cancel *cancel, struct wb_err *err) WB_MUST_CHECK;
+int wb_cql_session_open(struct wb_cql_session *s, const struct wb_cql_where *at,
+                        struct wb_cql_hello *h, bool lower, struct wb_err *err) WB_MUST_CHECK;
 void wb_cql_session_close(struct wb_cql_session *s);
 
 /* Sends s->request (one envelope, cleared afterwards) and waits for the answer, which is in

@@ -256,7 +256,7 @@ static int schema_agreed(struct wb_cql_session *s, bool *agreed, struct wb_err *
         if (rc < 0)
             return rc;
         if (!wb_cql_take_rows(&s->answer, &rows) || rows.ncolumns != 1)
-            return wb_fail(err, WB_PROTOCOL, "%s: %s: the answer is damaged", s->name,
+            return wb_fail(err, WB_PROTOCOL, "%s: %s: the answer is damaged", s->wire.name,
                            questions[i]);
         for (uint32_t k = 0; k < rows.nrows; k++) {
             struct wb_cql_view v = wb_cql_take_bytes(&rows.cells);
@@ -281,8 +281,9 @@ static int wait_for_agreement(struct wb_cql_session *s, struct wb_err *err)
         if (rc < 0 || agreed)
             return rc;
         if (wb_now_ns(NULL) > deadline)
-            return wb_fail(err, WB_TIMEOUT, "%s: the servers do not agree on one schema", s->name);
-        rc = wb_wait(s->cancel, -1, AGREE_PAUSE, err);
+            return wb_fail(err, WB_TIMEOUT, "%s: the servers do not agree on one schema",
+                           s->wire.name);
+        rc = wb_wait(s->wire.cancel, -1, AGREE_PAUSE, err);
         if (rc < 0)
             return rc;
     }
@@ -345,7 +346,7 @@ int wb_cql_check(struct wb_cql *q, struct wb_cql_session *s, struct wb_err *err)
             return rc;
         if (!wb_cql_take_prepared(&s->answer, &p)) {
             (void)wb_cql_fail(err, WB_INVALID, &s->answer);
-            return wb_wrap(err, "%s: preparing %s%s", s->name, q->text[op],
+            return wb_wrap(err, "%s: preparing %s%s", s->wire.name, q->text[op],
                            q->data->job->load ? "" : " (--load makes keyspace and table)");
         }
         rc = check_columns(q, &p, err);

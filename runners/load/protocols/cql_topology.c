@@ -134,7 +134,7 @@ static void take_peer(struct wb_cql_nodes *l, const struct wb_cql_view *cell, un
 
 static int damaged(const struct wb_cql_session *s, const char *what, struct wb_err *err)
 {
-    return wb_fail(err, WB_PROTOCOL, "%s: %s: the answer is damaged", s->name, what);
+    return wb_fail(err, WB_PROTOCOL, "%s: %s: the answer is damaged", s->wire.name, what);
 }
 
 static int read_local(struct wb_cql_topology *t, struct wb_cql_session *s,
@@ -153,7 +153,7 @@ static int read_local(struct wb_cql_topology *t, struct wb_cql_session *s,
         cell[i] = wb_cql_take_bytes(&rows.cells);
     n.datacentre = text_of(cell[DATACENTRE]);
     n.rack = text_of(cell[RACK]);
-    n.name = wb_strdup(s->name);
+    n.name = wb_strdup(s->wire.name);
     memcpy(&n.addr, addr, len);
     n.len = len;
     t->partitioner = text_of(cell[PARTITIONER]);
@@ -163,7 +163,7 @@ static int read_local(struct wb_cql_topology *t, struct wb_cql_session *s,
         free_node(&n);
         return wb_fail(err, WB_UNAVAILABLE,
                        "%s does not know its datacentre, rack or tokens: it has not joined yet",
-                       s->name);
+                       s->wire.name);
     }
     add_node(&t->nodes, &n);
     return 0;
@@ -277,7 +277,7 @@ int wb_cql_replication_read(struct wb_cql_session *s, const char *keyspace, cons
     if (!wb_cql_take_rows(&s->answer, &rows) || rows.ncolumns != 1)
         return damaged(s, ask, err);
     if (rows.nrows == 0)
-        return wb_fail(err, WB_NOT_FOUND, "%s has no keyspace '%s'; --load makes it", s->name,
+        return wb_fail(err, WB_NOT_FOUND, "%s has no keyspace '%s'; --load makes it", s->wire.name,
                        keyspace);
     return take_replication(wb_cql_take_bytes(&rows.cells), keyspace, datacentre, out, err);
 }
