@@ -196,13 +196,13 @@ static void connected(struct wb_worker *w, struct wb_conn *c)
         return;
     }
     c->state = WB_CONN_SECURING;
-    c->tls = wb_tls_begin(w->plan->tls, c->fd, w->plan->target.addr[c->target].name);
+    c->tls = wb_tls_begin(w->plan->tls, c->fd, wb_target_addr(&w->plan->target, c->target)->name);
     secure(w, c);
 }
 
 void wb_conn_open(struct wb_worker *w, struct wb_conn *c)
 {
-    const struct wb_target_addr *a = &w->plan->target.addr[c->target];
+    const struct wb_target_addr *a = wb_target_addr(&w->plan->target, c->target);
     int one = 1, rc;
     unsigned way;
 
@@ -284,6 +284,8 @@ static void stamp(struct wb_worker *w, struct wb_conn *c)
 {
     for (; c->stamped != c->tail; c->stamped++) {
         struct wb_slot *s = &c->slots[c->stamped & c->mask];
+        if (__builtin_expect(s->flags & WB_SLOT_MOVED, 0))
+            continue;
         s->written = w->now;
         if (w->open) {
             struct wb_phase_stats *ph = &w->cur->phase[s->phase];
@@ -353,6 +355,7 @@ enum read_end { READ_NOTHING, READ_SHORT, READ_FULL };
 static enum read_end receive_once(struct wb_worker *w, struct wb_conn *c)
 {
     ssize_t n;
+    int fed;
 
     do {
         n = recv_now(c, w->rbuf, w->rbuf_size);
@@ -366,8 +369,9 @@ static enum read_end receive_once(struct wb_worker *w, struct wb_conn *c)
         return READ_NOTHING;
     }
     w->cur->bytes_in += (uint64_t)n;
-    if (w->protocol->feed(w->context, w, c, w->rbuf, (size_t)n) < 0) {
-        wb_conn_break(w, c, WB_REPLY_PROTOCOL);
+    fed = w->protocol->feed(w->context, w, c, w->rbuf, (size_t)n);
+    if (fed < 0) {
+        wb_conn_break(w, c, fed == WB_FEED_LEFT ? WB_REPLY_CLOSED : WB_REPLY_PROTOCOL);
         return READ_NOTHING;
     }
     after_replies(w, c);

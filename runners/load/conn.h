@@ -35,14 +35,19 @@ enum wb_slot_flags {
     WB_SLOT_PARKED = 8,  /* the protocol will send it again */
     WB_SLOT_AGAIN = 16,  /* the protocol has done so, or will */
     WB_SLOT_TXN = 32,    /* of a transaction */
+    WB_SLOT_ASK = 64,    /* sent with a word in front that another node asked for */
+    WB_SLOT_MOVED = 128, /* sent on by another instance: `written` is of the first time */
 };
+
+#define WB_SLOT_HOP 16
 
 struct wb_slot {
     int64_t scheduled; /* intended start, ns monotonic; closed loop: when issued */
     int64_t written;   /* handed to the kernel; until then when issued */
     uint64_t index;    /* of the operation in the stream; loading, or of a transaction: the key */
-    uint8_t op, phase, flags, attempt;
-    uint32_t txn; /* TXN: which of the worker's */
+    uint8_t op, phase, flags;
+    uint8_t attempt; /* loading: tries before this one; from WB_SLOT_HOP on: times sent on */
+    uint32_t txn;    /* TXN: which of the worker's */
 };
 
 enum wb_conn_state {

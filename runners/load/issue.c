@@ -262,15 +262,16 @@ bool wb_worker_exhausted(const struct wb_worker *w)
 /* A row that could not be written is tried again later, a few times. */
 static void retry_row(struct wb_worker *w, const struct wb_slot *s)
 {
-    if (w->over || s->attempt + 1 >= ATTEMPTS) {
+    uint8_t tries = s->attempt % WB_SLOT_HOP + 1;
+
+    if (w->over || tries >= ATTEMPTS) {
         w->rows_lost++;
         w->lost_least = s->index < w->lost_least ? s->index : w->lost_least;
         return;
     }
     wb_grow(&w->retry, &w->retry_cap, w->nretry + 1, sizeof(*w->retry));
-    w->retry[w->nretry++] = (struct wb_row_retry){.key = s->index,
-                                                  .not_before = w->now + (RETRY_NS << s->attempt),
-                                                  .attempt = (uint8_t)(s->attempt + 1)};
+    w->retry[w->nretry++] = (struct wb_row_retry){
+        .key = s->index, .not_before = w->now + (RETRY_NS << (tries - 1)), .attempt = tries};
 }
 
 void wb_worker_failed(struct wb_worker *w, struct wb_slot *s, enum wb_reply class, int64_t at)
@@ -358,7 +359,12 @@ static void censor_arrival(struct wb_worker *w, uint64_t k, int64_t at)
 void wb_worker_censor(struct wb_worker *w)
 {
     struct wb_waiting x;
+    struct wb_slot again;
 
+    while (wb_shards_take_again(w, &again)) {
+        censor(w, &again, w->now);
+        w->live--;
+    }
     for (size_t i = 0; i < w->nconns; i++) {
         struct wb_conn *c = &w->conns[i];
         for (uint32_t k = c->head + c->expired; k != c->tail; k++) {

@@ -41,7 +41,7 @@ struct field {
 static const struct field fields[] = {
     {"target", NULL, NULL, F_TEXT, AT(target), 0, 0, 0, "resp://HOST:PORT[,HOST:PORT] or null://"},
     {"split", "--split", "HOW", F_TEXT, AT(split_text), 0, 0, 0,
-     "none; keys or slots: each key is on one address [none]"},
+     "keys, slots: each key is on one address; cluster: redis's"},
     {"threads", "--threads", "N", F_INT, AT(threads), 1, WB_LOAD_THREADS_MAX, 0,
      "threads, each pinned to a CPU [1]"},
     {"cpus", "--cpus", "LIST", F_TEXT, AT(cpus), 0, 0, 0,

@@ -18,8 +18,14 @@ enum wb_load_model { WB_LOAD_CLOSED, WB_LOAD_OPEN };
 enum wb_load_arrivals { WB_LOAD_CONSTANT, WB_LOAD_POISSON };
 enum wb_load_catch_up { WB_LOAD_IMMEDIATE, WB_LOAD_CAPPED, WB_LOAD_DROP };
 /* How keys are divided between the addresses of a target: each address has all keys, every n-th
- * key, or an equal range of the 16384 slots that keys are hashed to in a Redis cluster. */
-enum wb_load_split { WB_LOAD_SPLIT_NONE, WB_LOAD_SPLIT_KEYS, WB_LOAD_SPLIT_SLOTS };
+ * key, an equal range of the 16384 slots that keys are hashed to in a Redis cluster, or the slots
+ * that the nodes of a cluster say they have. */
+enum wb_load_split {
+    WB_LOAD_SPLIT_NONE,
+    WB_LOAD_SPLIT_KEYS,
+    WB_LOAD_SPLIT_SLOTS,
+    WB_LOAD_SPLIT_CLUSTER
+};
 /* COMPRESSIBLE: random with zeros in it. */
 enum wb_load_content { WB_LOAD_RANDOM, WB_LOAD_LETTERS, WB_LOAD_ZEROS, WB_LOAD_COMPRESSIBLE };
 

@@ -228,7 +228,7 @@ static int check_data(struct wb_load_job *job, struct wb_err *err)
 
 static int check_split(struct wb_load_job *job, struct wb_err *err)
 {
-    static const char *const words[] = {"none", "keys", "slots", NULL};
+    static const char *const words[] = {"none", "keys", "slots", "cluster", NULL};
     int v = 0, rc = find_word("split", job->split_text, words, 0, &v, err);
 
     job->split = (enum wb_load_split)v;

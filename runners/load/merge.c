@@ -393,8 +393,8 @@ static int add_window(const struct merge *m, wb_json *r, struct span *span)
 static void add_counts(const struct merge *m, wb_json *r)
 {
     static const char *const keys[] = {
-        "misses",   "scheduled", "ok",           "failed",          "dropped",
-        "censored", "verified",  "late_replies", "waited_for_slot", "backlog_at_end"};
+        "misses",   "scheduled",    "ok",        "failed",          "dropped",       "censored",
+        "verified", "late_replies", "redirects", "waited_for_slot", "backlog_at_end"};
     wb_json *errors = wb_json_object();
 
     for (size_t k = 0; k < WB_LEN(keys); k++)

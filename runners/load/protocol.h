@@ -18,6 +18,7 @@
 
 /* Bytes behind a request that may be scribbled on: copies can have a fixed size. */
 #define WB_BUILD_SLACK 64
+#define WB_FEED_LEFT (-2)
 
 struct wb_conn;
 struct wb_slot;
@@ -54,9 +55,12 @@ struct wb_protocol {
                    struct wb_err *err);
     /* Optional: which address of the target has a key, for operation `index` of the stream: the one
      * to take, for attempt 1, 2... the ones to take when that is down, UINT32_MAX when there are no
-     * more. A pure function. Asked only when routed() says so after prepare. */
+     * more. Asked only when routed() says so after prepare. */
     bool (*routed)(const void *context);
     uint32_t (*route)(const void *context, uint64_t key, uint64_t index, unsigned attempt);
+    /* Optional: called by the control thread a few times a second while load goes on. May ask the
+     * servers with sockets of its own, for half a second at most. */
+    void (*refresh)(void *context, const struct wb_cancel *cancel);
     /* Optional, after prepare: what the protocol found and settled, for the result; owned by the
      * caller. */
     wb_json *(*describe)(const void *context);
@@ -81,7 +85,8 @@ struct wb_protocol {
     /* Hot. Takes n received bytes, calls wb_worker_reply once per reply in the order of the
      * requests; with streams after wb_conn_find, which puts the request in front. Keeps what it
      * needs of a cut reply in its state; data is not valid afterwards. Returns 0, or -1 when the
-     * peer broke the protocol (the connection is then closed). */
+     * peer broke the protocol, or WB_FEED_LEFT when it is of no use any more (the connection is
+     * then closed). */
     int (*feed)(void *context, struct wb_worker *w, struct wb_conn *c, const char *data, size_t n);
 };
 

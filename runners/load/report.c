@@ -229,6 +229,7 @@ static void set_counts(wb_json *r, const struct wb_load_outcome *o)
     wb_json_set(r, "errors", errors);
     wb_json_set_int(r, "verified", (int64_t)ph->verified);
     wb_json_set_int(r, "late_replies", (int64_t)ph->late);
+    wb_json_set_int(r, "redirects", (int64_t)ph->redirects);
     wb_json_set_int(r, "waited_for_slot", (int64_t)ph->cap_waits);
     wb_json_set_int(r, "backlog_at_end", (int64_t)o->backlog_at_end);
 }

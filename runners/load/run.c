@@ -332,6 +332,7 @@ static int run_stage(struct control *c, enum wb_stage stage, int64_t hang_at)
 {
     struct pollfd fds[2] = {{.fd = c->plan.news_fd, .events = POLLIN},
                             {.fd = wb_cancel_fd(c->cancel), .events = POLLIN}};
+    const struct wb_protocol *proto = c->plan.target.protocol;
 
     c->mark = 0;
     c->mark_at = c->stage_start;
@@ -352,6 +353,8 @@ static int run_stage(struct control *c, enum wb_stage stage, int64_t hang_at)
             stop_workers(c, now);
         sample_edges(c, now);
         collect(c, stage);
+        if (proto->refresh && !c->stopped)
+            proto->refresh(c->plan.context, c->cancel);
         if (now > hang_at) {
             c->out->end = WB_LOAD_BROKEN;
             c->out->end_text = wb_strf("a load thread did not end its work within %lld s after "
@@ -396,7 +399,7 @@ static int connect_all(struct control *c)
         struct wb_err err = WB_ERR_INIT;
         char text[2 * WB_ERR_TEXT_MAX];
         (void)wb_fail_sys(&err, bad->last_errno ? bad->last_errno : ETIMEDOUT, "connecting to %s",
-                          c->plan.target.addr[bad->target].name);
+                          wb_target_addr(&c->plan.target, bad->target)->name);
         c->out->end = WB_LOAD_NO_CONNECTION;
         c->out->end_text =
             wb_strf("%s%s%s (%lld of %lld connections were made)",

@@ -11,6 +11,7 @@
 #define AHEAD 1024
 /* Arrivals that may wait for one instance; beyond that the whole stream waits. */
 #define WAITING_MAX (1u << 22)
+#define HOPS_MOST 5 /* times that an operation is sent on */
 
 uint32_t wb_slot_of(const struct wb_keys *keys, uint64_t key)
 {
@@ -22,7 +23,7 @@ uint32_t wb_slot_of(const struct wb_keys *keys, uint64_t key)
 
 uint32_t wb_shard_of_key(const struct wb_worker *w, uint64_t key, uint64_t index)
 {
-    if (w->protocol->route)
+    if (w->routed)
         return w->protocol->route(w->context, key, index, 0);
     if (w->plan->job->split == WB_LOAD_SPLIT_SLOTS)
         return wb_shard_of_slot(wb_slot_of(&w->plan->data.keys, key), w->nshards);
@@ -34,13 +35,20 @@ static uint32_t waiting(const struct wb_shard *sh)
     return sh->tail - sh->head;
 }
 
+/* Whether the protocol knows where keys are. */
+static bool wb_shards_routed(const struct wb_load_plan *p)
+{
+    return p->target.protocol->route && p->target.protocol->routed(p->context);
+}
+
 bool wb_shards_wanted(const struct wb_load_plan *p)
 {
     const struct wb_protocol *proto = p->target.protocol;
 
     if (p->target.n < 2)
         return false;
-    return proto->route ? proto->routed(p->context) : p->job->split != WB_LOAD_SPLIT_NONE;
+    return wb_shards_routed(p) ||
+           ((!proto->route || !proto->streams) && p->job->split != WB_LOAD_SPLIT_NONE);
 }
 
 void wb_shards_init(struct wb_worker *w)
@@ -50,6 +58,7 @@ void wb_shards_init(struct wb_worker *w)
     if (!wb_shards_wanted(p))
         return;
     w->nshards = (uint32_t)p->target.n;
+    w->routed = wb_shards_routed(p);
     w->shard = wb_calloc(w->nshards, sizeof(*w->shard));
     for (uint32_t t = 0; t < w->nshards; t++) {
         w->shard[t].size = AHEAD;
@@ -59,8 +68,10 @@ void wb_shards_init(struct wb_worker *w)
 
 void wb_shards_release(struct wb_worker *w)
 {
-    for (uint32_t t = 0; t < w->nshards; t++)
+    for (uint32_t t = 0; t < w->nshards; t++) {
         free(w->shard[t].queue);
+        free(w->shard[t].again);
+    }
     free(w->shard);
     w->shard = NULL;
     w->nshards = 0;
@@ -72,6 +83,7 @@ void wb_shards_begin(struct wb_worker *w)
         struct wb_shard *sh = &w->shard[t];
 
         sh->head = sh->tail = sh->packed = 0;
+        sh->nagain = 0;
         sh->last_up = w->now;
         sh->next = w->next;
     }
@@ -103,7 +115,7 @@ static uint32_t shard_of_op(const struct wb_worker *w, uint64_t k)
     uint64_t key = wb_keys_at(&w->plan->data.keys, k);
     uint32_t t = wb_shard_of_key(w, key, k);
 
-    if (__builtin_expect(w->shard[t].up > 0, 1) || !w->protocol->route)
+    if (__builtin_expect(w->shard[t].up > 0, 1) || !w->routed)
         return t;
     for (unsigned attempt = 1;; attempt++) {
         uint32_t other = w->protocol->route(w->context, key, k, attempt);
@@ -148,7 +160,7 @@ void wb_shard_up(struct wb_worker *w, uint32_t t)
 
 void wb_shard_down(struct wb_worker *w, uint32_t t)
 {
-    if (!w->shard || --w->shard[t].up > 0 || !w->protocol->route)
+    if (!w->shard || --w->shard[t].up > 0 || !w->routed)
         return;
     for (uint32_t n = waiting(&w->shard[t]); n > 0; n--) {
         struct wb_waiting x = pop(&w->shard[t]);
@@ -165,6 +177,100 @@ bool wb_shards_take_waiting(struct wb_worker *w, struct wb_waiting *out)
     for (uint32_t t = 0; t < w->nshards; t++) {
         if (waiting(&w->shard[t]) > 0) {
             *out = pop(&w->shard[t]);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- sent on --- */
+
+void wb_shard_redirect(struct wb_worker *w, struct wb_conn *c, uint32_t t, bool ask)
+{
+    struct wb_slot s = c->slots[c->head & c->mask];
+    struct wb_shard *sh;
+
+    w->cur->phase[s.phase].redirects++;
+    if (t >= w->nshards || s.attempt >= WB_SLOT_HOP * HOPS_MOST || (s.flags & WB_SLOT_EXPIRED) ||
+        w->now - s.written > w->timeout_ns) {
+        wb_worker_reply(w, c, WB_REPLY_REDIRECTED);
+        return;
+    }
+    c->head++;
+    s.attempt = (uint8_t)(s.attempt + WB_SLOT_HOP);
+    s.flags |= WB_SLOT_MOVED;
+    s.flags = (uint8_t)(ask ? s.flags | WB_SLOT_ASK : s.flags & ~WB_SLOT_ASK);
+    sh = &w->shard[t];
+    wb_grow(&sh->again, &sh->again_cap, sh->nagain + 1, sizeof(*sh->again));
+    sh->again[sh->nagain++] = s;
+}
+
+static void take_out(struct wb_shard *sh, size_t n)
+{
+    sh->nagain -= n;
+    memmove(sh->again, sh->again + n, sh->nagain * sizeof(*sh->again));
+}
+
+/* Gives a connection what waits for its instance; it is in flight all the time. */
+static void send_on(struct wb_worker *w, struct wb_shard *sh, struct wb_conn *c)
+{
+    size_t n = 0;
+
+    for (; n < sh->nagain && wb_issue_has_room(w, c); n++) {
+        struct wb_slot *s = wb_issue_next_slot(c);
+
+        *s = sh->again[n];
+        c->out_len = (size_t)(w->protocol->build(w->context, c, s, wb_worker_key(w, s),
+                                                 c->out + c->out_len) -
+                              c->out);
+        c->tail++;
+    }
+    if (n > 0) {
+        take_out(sh, n);
+        wb_worker_mark_dirty(w, c);
+    }
+}
+
+void wb_shards_send_on(struct wb_worker *w)
+{
+    for (uint32_t t = 0; t < w->nshards; t++) {
+        struct wb_shard *sh = &w->shard[t];
+
+        while (sh->nagain > 0 && sh->ready) {
+            struct wb_conn *c = sh->ready;
+
+            send_on(w, sh, c);
+            sh->ready = c->next_ready;
+            wb_worker_update_ready(w, c);
+        }
+    }
+}
+
+void wb_shards_expire(struct wb_worker *w)
+{
+    for (uint32_t t = 0; t < w->nshards; t++) {
+        struct wb_shard *sh = &w->shard[t];
+
+        for (size_t i = 0; i < sh->nagain;) {
+            struct wb_slot s = sh->again[i];
+
+            if (w->now - s.written <= w->timeout_ns) {
+                i++;
+                continue;
+            }
+            sh->nagain--;
+            memmove(sh->again + i, sh->again + i + 1, (sh->nagain - i) * sizeof(*sh->again));
+            wb_worker_failed(w, &s, WB_REPLY_TIMEOUT, s.written + w->timeout_ns);
+        }
+    }
+}
+
+bool wb_shards_take_again(struct wb_worker *w, struct wb_slot *out)
+{
+    for (uint32_t t = 0; t < w->nshards; t++) {
+        if (w->shard[t].nagain > 0) {
+            *out = w->shard[t].again[0];
+            take_out(&w->shard[t], 1);
             return true;
         }
     }
@@ -279,6 +385,7 @@ void wb_shard_refill(struct wb_worker *w, struct wb_conn *c)
 {
     uint32_t before = c->tail;
 
+    send_on(w, &w->shard[c->target], c);
     while (wb_issue_has_room(w, c) && next(w, (uint32_t)c->target, wb_issue_next_slot(c)))
         wb_issue_put(w, c, wb_issue_next_slot(c));
     wb_worker_update_ready(w, c);

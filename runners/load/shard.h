@@ -23,6 +23,7 @@
 struct wb_conn;
 struct wb_load_plan;
 struct wb_keys;
+struct wb_slot;
 struct wb_worker;
 
 #define WB_SLOTS 16384
@@ -41,6 +42,8 @@ struct wb_shard {
     struct wb_waiting *queue;
     uint32_t size, head, tail; /* size is a power of two; running counters */
     uint32_t packed;           /* arrivals put on the next connection so far */
+    struct wb_slot *again;     /* operations that another instance sent on, oldest first */
+    size_t nagain, again_cap;
 };
 
 /* Which of n instances has a key: every n-th. */
@@ -76,6 +79,17 @@ void wb_shard_refill(struct wb_worker *w, struct wb_conn *c);
 void wb_shards_kick(struct wb_worker *w);
 /* Issues arrivals that are due (open loop). */
 void wb_shards_issue_due(struct wb_worker *w);
+/* The answer to the oldest operation of c says that target t has its key (UINT32_MAX: one that is
+ * not known): it is sent there, with the protocol's word in front when ask is set. It is the same
+ * operation, its times count from the first. After some hops it fails. Only while
+ * wb_worker_expects. */
+void wb_shard_redirect(struct wb_worker *w, struct wb_conn *c, uint32_t t, bool ask);
+/* Issues what was sent on, where there is room. */
+void wb_shards_send_on(struct wb_worker *w);
+/* Fails what was sent on and has waited for longer than the time-out. */
+void wb_shards_expire(struct wb_worker *w);
+/* Takes the next operation that was sent on and waits; false when none does. */
+bool wb_shards_take_again(struct wb_worker *w, struct wb_slot *out);
 /* Whether all rows or samples were issued. */
 bool wb_shards_exhausted(const struct wb_worker *w);
 /* The earliest of the times at which instances were last connected. */

@@ -24,6 +24,7 @@ const char *wb_reply_name(enum wb_reply r)
         [WB_REPLY_UNPREPARED] = "unprepared",
         [WB_REPLY_UNAUTHORIZED] = "unauthorized",
         [WB_REPLY_INVALID] = "invalid",
+        [WB_REPLY_REDIRECTED] = "redirected",
     };
     return (unsigned)r < WB_REPLIES ? names[r] : "unknown";
 }
@@ -110,7 +111,8 @@ void wb_stats_clear(struct wb_stats *s)
         ph->txn_dropped = ph->txn_done_in_window = 0;
         for (int r = 0; r < WB_REPLIES; r++)
             ph->errors[r] = 0;
-        ph->dropped = ph->cap_waits = ph->late = ph->verified = ph->done_in_window = 0;
+        ph->dropped = ph->cap_waits = ph->redirects = ph->late = ph->verified = ph->done_in_window =
+            0;
         wb_hist_clear(&ph->failed);
         wb_hist_clear(&ph->own_lag);
     }
@@ -145,6 +147,7 @@ void wb_stats_add(struct wb_stats *dst, const struct wb_stats *src)
             d->errors[r] += s->errors[r];
         d->dropped += s->dropped;
         d->cap_waits += s->cap_waits;
+        d->redirects += s->redirects;
         d->late += s->late;
         d->verified += s->verified;
         d->done_in_window += s->done_in_window;

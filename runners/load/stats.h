@@ -39,7 +39,8 @@ enum wb_reply {
     WB_REPLY_BOOTSTRAPPING,
     WB_REPLY_UNPREPARED,
     WB_REPLY_UNAUTHORIZED,
-    WB_REPLY_INVALID, /* the server does not take the request */
+    WB_REPLY_INVALID,    /* the server does not take the request */
+    WB_REPLY_REDIRECTED, /* sent on to other nodes too often, or to one that is not known */
     WB_REPLIES
 };
 const char *wb_reply_name(enum wb_reply r); /* "timeout", ... */
@@ -58,6 +59,7 @@ struct wb_phase_stats {
     uint64_t txn_dropped, txn_done_in_window;
     uint64_t dropped;        /* arrivals given up by the catch-up policy */
     uint64_t cap_waits;      /* arrivals that waited for a free slot */
+    uint64_t redirects;      /* replies that sent an operation on to another instance */
     uint64_t late;           /* replies after the time-out */
     uint64_t verified;       /* gets whose value was to be compared */
     uint64_t done_in_window; /* successes completed inside the measured window, of any phase */

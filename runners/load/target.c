@@ -9,11 +9,13 @@
 
 void wb_target_release(struct wb_target *t)
 {
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->naddr; i++)
         free(t->addr[i].name);
     free(t->addr);
+    free(t->where);
     t->addr = NULL;
-    t->n = 0;
+    t->where = NULL;
+    t->n = t->naddr = 0;
 }
 
 /* Splits "host:port", "[v6]:port" or "host". *port stays when there is none. */
@@ -54,7 +56,7 @@ static int resolve(const char *host, int64_t port, struct wb_target_addr *out, s
         memcpy(&out->addr[out->ways], a->ai_addr, a->ai_addrlen);
         out->len[out->ways++] = a->ai_addrlen;
     }
-    out->name = wb_strf("%s:%lld", host, (long long)port);
+    out->name = wb_strf(strchr(host, ':') ? "[%s]:%lld" : "%s:%lld", host, (long long)port);
     freeaddrinfo(found);
     return 0;
 }
@@ -71,6 +73,54 @@ static int no_protocol(const char *text, struct wb_err *err)
     return -WB_INVALID;
 }
 
+static void make_room(struct wb_target *t)
+{
+    t->addr = wb_calloc(WB_TARGET_ADDRS, sizeof(*t->addr));
+    t->where = wb_calloc(WB_TARGETS_MAX, sizeof(*t->where));
+    for (size_t i = 0; i < WB_TARGETS_MAX; i++)
+        atomic_store_explicit(&t->where[i], (uint16_t)i, memory_order_relaxed);
+}
+
+int wb_target_replace(struct wb_target *t, const struct wb_strv *names, struct wb_err *err)
+{
+    struct wb_target made = {.protocol = t->protocol};
+    int rc = 0;
+
+    if (names->n == 0 || names->n > WB_TARGETS_MAX)
+        return wb_fail(err, WB_LIMIT, "target: %zu addresses, 1 to %d are allowed", names->n,
+                       WB_TARGETS_MAX);
+    make_room(&made);
+    for (; made.n < names->n && rc == 0; made.n++) {
+        WB_AUTO_FREE char *host = NULL;
+        int64_t port = t->protocol->port;
+
+        rc = split(names->v[made.n], strlen(names->v[made.n]), &host, &port, err);
+        if (rc == 0)
+            rc = resolve(host, port, &made.addr[made.n], err);
+        made.naddr = made.n + 1;
+    }
+    wb_target_release(rc < 0 ? &made : t);
+    if (rc == 0)
+        *t = made;
+    return rc;
+}
+
+int wb_target_move(struct wb_target *t, size_t i, const char *name, struct wb_err *err)
+{
+    WB_AUTO_FREE char *host = NULL;
+    int64_t port = t->protocol->port;
+    int rc;
+
+    if (t->naddr == WB_TARGET_ADDRS)
+        return wb_fail(err, WB_LIMIT, "target: the places have moved too often");
+    rc = split(name, strlen(name), &host, &port, err);
+    if (rc == 0)
+        rc = resolve(host, port, &t->addr[t->naddr], err);
+    if (rc == 0)
+        atomic_store_explicit(&t->where[i], (uint16_t)t->naddr++, memory_order_release);
+    return rc;
+}
+
 int wb_target_parse(const char *text, struct wb_target *out, struct wb_err *err)
 {
     const char *sep = strstr(text, "://"), *s;
@@ -80,9 +130,10 @@ int wb_target_parse(const char *text, struct wb_target *out, struct wb_err *err)
         t.protocol = wb_protocol_find(text, (size_t)(sep - text));
     if (!t.protocol)
         return no_protocol(text, err);
-    t.addr = wb_calloc(WB_TARGETS_MAX, sizeof(*t.addr));
+    make_room(&t);
     if (t.protocol->no_socket) {
         t.addr[t.n++].name = wb_strdup(t.protocol->name);
+        t.naddr = t.n;
         *out = t;
         return 0;
     }
@@ -100,7 +151,7 @@ int wb_target_parse(const char *text, struct wb_target *out, struct wb_err *err)
             wb_target_release(&t);
             return rc;
         }
-        t.n++;
+        t.naddr = ++t.n;
         s += n;
     } while (*s++ == ',');
     *out = t;

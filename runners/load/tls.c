@@ -93,7 +93,10 @@ struct wb_tls_conn *wb_tls_begin(const struct wb_tls *t, int fd, const char *nam
 {
     struct wb_tls_conn *c = wb_calloc(1, sizeof(*c));
     const char *colon = strrchr(name, ':');
-    WB_AUTO_FREE char *host = colon ? wb_strndup(name, (size_t)(colon - name)) : wb_strdup(name);
+    bool brackets = name[0] == '[' && colon && colon[-1] == ']';
+    WB_AUTO_FREE char *host = brackets ? wb_strndup(name + 1, (size_t)(colon - name) - 2)
+                              : colon  ? wb_strndup(name, (size_t)(colon - name))
+                                       : wb_strdup(name);
 
     c->ssl = SSL_new(t->ctx);
     if (!c->ssl || SSL_set_fd(c->ssl, fd) != 1)

@@ -304,8 +304,10 @@ static void scan(struct wb_worker *w)
         if (idle_rows)
             wb_worker_refill(w, &w->conns[i]);
     }
-    if (w->shard) /* each of them has rows that no other can take */
+    if (w->shard) { /* each of them has rows that no other can take */
+        wb_shards_expire(w);
         w->last_up = wb_shards_last_up(w);
+    }
     if (!w->over && (w->stage == WB_STAGE_LOAD || w->stage == WB_STAGE_CHECK) &&
         (w->rows_lost > ROWS_LOST_MOST || w->now - w->last_up > CONNECT_ALL))
         end_issuing(w, w->timeout_ns);
@@ -322,6 +324,8 @@ static void tick(struct wb_worker *w)
         scan(w);
     if (w->begun_at == 0 && w->stage == WB_STAGE_RUN && w->now >= w->start)
         w->begun_at = w->now;
+    if (w->shard)
+        wb_shards_send_on(w);
     if (w->txns && w->stage == WB_STAGE_RUN && w->now >= w->start)
         wb_txns_go(w);
     if (!w->filled && !w->open && w->now >= w->start) {

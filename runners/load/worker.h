@@ -91,6 +91,7 @@ struct wb_worker {
     struct wb_conn *ready;  /* ring; the next one to get an operation; without a split of keys */
     struct wb_shard *shard; /* one for each instance; NULL without a split */
     uint32_t nshards;
+    bool routed;           /* the protocol knows which instance has a key */
     struct wb_txns *txns;  /* NULL when operations stand alone */
     struct wb_conn *dirty; /* list; to be sent at the end of the turn */
     char *rbuf;

@@ -405,7 +405,7 @@ static int use_found(struct wb_cql *q, struct wb_target *target, struct wb_err *
 
     for (size_t t = 0; t < target->n; t++)
         free(target->addr[t].name);
-    target->n = 0;
+    target->n = target->naddr = 0;
     for (size_t i = 0; i < l->n; i++) {
         struct wb_cql_node *n = &l->v[i];
         if (strcmp(n->datacentre, q->datacentre) != 0)
@@ -416,7 +416,7 @@ static int use_found(struct wb_cql *q, struct wb_target *target, struct wb_err *
         n->target = (uint32_t)target->n;
         target->addr[target->n] = (struct wb_target_addr){
             .ways = 1, .addr = {n->addr}, .len = {n->len}, .name = wb_strdup(n->name)};
-        target->n++;
+        target->naddr = ++target->n;
     }
     return target->n > 0 ? 0 : no_such_datacentre(q, q->datacentre, err);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runners/load/password.h"
+#include "runners/load/protocols/resp_cluster.h"
 #include "runners/load/protocols/textual.h"
 #include "runners/load/worker.h"
 #include "server/base/mem.h"
@@ -16,11 +17,14 @@
 
 enum { OP_GET, OP_SET };
 
+static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+
 struct resp {
     const struct wb_load_data *data;
-    struct wb_template get, set; /* the latter up to the value */
-    bool three;                  /* version 3 */
-    struct wb_buf hello;         /* what a connection begins with; empty: nothing */
+    struct wb_resp_cluster *cluster; /* NULL: none */
+    struct wb_template get, set;     /* the latter up to the value */
+    bool three;                      /* version 3 */
+    struct wb_buf hello;             /* what a connection begins with; empty: nothing */
 };
 
 struct resp_conn {
@@ -68,6 +72,7 @@ static void end(void *context)
 
     if (!r)
         return;
+    wb_resp_cluster_free(r->cluster);
     wb_template_release(&r->get);
     wb_template_release(&r->set);
     wb_buf_release(&r->hello);
@@ -92,10 +97,44 @@ static int setup(const struct wb_load_data *data, void **context, struct wb_err 
         end(r);
         return rc;
     }
+    if (data->job->split == WB_LOAD_SPLIT_CLUSTER)
+        r->cluster = wb_resp_cluster_new(&r->hello, data->tls);
     wb_template_init(&r->get, &data->keys, get, "\r\n");
     wb_template_init(&r->set, &data->keys, set, value);
     *context = r;
     return 0;
+}
+
+static int prepare(void *context, struct wb_target *target, const struct wb_cancel *cancel,
+                   struct wb_err *err)
+{
+    struct resp *r = context;
+
+    return r->cluster ? wb_resp_cluster_find(r->cluster, target, cancel, err) : 0;
+}
+
+static bool routed(const void *context)
+{
+    const struct resp *r = context;
+
+    return r->cluster != NULL;
+}
+
+static uint32_t route(const void *context, uint64_t key, uint64_t index, unsigned attempt)
+{
+    const struct resp *r = context;
+
+    (void)index;
+    return attempt > 0 ? UINT32_MAX
+                       : wb_resp_cluster_node(r->cluster, wb_slot_of(&r->data->keys, key));
+}
+
+static void refresh(void *context, const struct wb_cancel *cancel)
+{
+    struct resp *r = context;
+
+    if (r->cluster)
+        wb_resp_cluster_refresh(r->cluster, cancel);
 }
 
 static size_t request_max(const void *context)
@@ -103,7 +142,7 @@ static size_t request_max(const void *context)
     const struct resp *r = context;
 
     return r->set.len + (r->data->values.fixed ? 0 : WB_VALUE_DIGITS + 2) + r->data->values.most +
-           2;
+           2 + (r->cluster ? sizeof(asking) - 1 : 0);
 }
 
 static void reset(void *context, void *conn_state)
@@ -137,6 +176,10 @@ static char *build(const void *context, struct wb_conn *c, const struct wb_slot 
     const struct wb_load_data *d = r->data;
 
     (void)c;
+    if (__builtin_expect(s->flags & WB_SLOT_ASK, 0)) {
+        memcpy(out, asking, sizeof(asking) - 1);
+        out += sizeof(asking) - 1;
+    }
     if (s->op == OP_GET)
         return wb_template_write(&r->get, &d->keys, key, out);
     out = wb_template_write(&r->set, &d->keys, key, out);
@@ -218,7 +261,9 @@ static enum wb_reply error_class(const char *text, size_t n)
         {"NOAUTH ", WB_REPLY_UNAUTHORIZED},    {"NOPERM ", WB_REPLY_UNAUTHORIZED},
         {"LOADING ", WB_REPLY_UNAVAILABLE},    {"CLUSTERDOWN ", WB_REPLY_UNAVAILABLE},
         {"MASTERDOWN ", WB_REPLY_UNAVAILABLE}, {"NOREPLICAS ", WB_REPLY_UNAVAILABLE},
-        {"BUSY ", WB_REPLY_OVERLOADED},        {"WRONGTYPE ", WB_REPLY_INVALID},
+        {"TRYAGAIN ", WB_REPLY_UNAVAILABLE},   {"MOVED ", WB_REPLY_REDIRECTED},
+        {"ASK ", WB_REPLY_REDIRECTED},         {"BUSY ", WB_REPLY_OVERLOADED},
+        {"WRONGTYPE ", WB_REPLY_INVALID},
     };
 
     for (size_t i = 0; i < WB_LEN(words); i++)
@@ -227,14 +272,33 @@ static enum wb_reply error_class(const char *text, size_t n)
     return WB_REPLY_SERVER;
 }
 
+/* "MOVED SLOT HOST:PORT" or "ASK SLOT HOST:PORT": the operation is sent on. Returns 1 when it is
+ * neither, 0, or WB_FEED_LEFT: the place of this node was given to the one that it names. */
+static int send_on(struct resp *r, struct wb_worker *w, struct wb_conn *c, const char *text,
+                   size_t n)
+{
+    bool ask = n > 4 && memcmp(text, "ASK ", 4) == 0;
+    size_t word = ask ? 4 : 6;
+    uint32_t t;
+
+    if (!r->cluster || !w->shard || (!ask && (n <= 6 || memcmp(text, "MOVED ", 6) != 0)))
+        return 1;
+    t = wb_resp_cluster_moved(r->cluster, text + word, n - word, (uint32_t)c->target, ask);
+    if (t == UINT32_MAX)
+        wb_worker_error_text(w, text, n);
+    wb_shard_redirect(w, c, t, ask);
+    return t == c->target ? WB_FEED_LEFT : 0;
+}
+
 /* The whole reply is a line, or its first line opens a bulk. p..cr is the line without CRLF (of a
- * cut long one its beginning). Returns -1 when it breaks the protocol. */
+ * cut long one its beginning). Returns what feed is to return when that is negative. */
 static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, const char *p,
                      const char *cr)
 {
     struct resp_conn *rc = c->proto;
     struct wb_slot *s = wb_worker_expects(c);
     int64_t n = 0;
+    int rest;
 
     if (cr == p)
         return -1;
@@ -244,6 +308,10 @@ static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, con
         return pass_line(rc, w, c, p, cr);
     if (!s)
         return -1;
+    if (__builtin_expect(s->flags & WB_SLOT_ASK, 0)) { /* the answer to ASKING comes first */
+        s->flags &= (uint8_t)~WB_SLOT_ASK;
+        return *p == '+' || *p == '-' ? 0 : -1;
+    }
     switch (*p) {
     case '+':
         if (s->op == OP_SET && cr - p == 3 && p[1] == 'O' && p[2] == 'K')
@@ -252,6 +320,8 @@ static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, con
             wb_worker_reply(w, c, WB_REPLY_PROTOCOL);
         return 0;
     case '-':
+        if ((rest = send_on(r, w, c, p + 1, (size_t)(cr - p - 1))) <= 0)
+            return rest;
         wb_worker_error_text(w, p + 1, (size_t)(cr - p - 1));
         wb_worker_reply(w, c, error_class(p + 1, (size_t)(cr - p - 1)));
         return 0;
@@ -314,7 +384,7 @@ static inline const char *take_usual(struct wb_worker *w, struct wb_conn *c, con
     const char *q = p + 1;
     int64_t n;
 
-    if (!s || stop - p < 5)
+    if (!s || stop - p < 5 || (s->flags & WB_SLOT_ASK))
         return p;
     if (*p == '+') {
         if (s->op != OP_SET || memcmp(p, "+OK\r\n", 5) != 0)
@@ -337,13 +407,14 @@ static inline const char *take_usual(struct wb_worker *w, struct wb_conn *c, con
 
 static int feed(void *context, struct wb_worker *w, struct wb_conn *c, const char *data, size_t n)
 {
-    struct resp_conn *rc = c->proto;
-    struct wb_pieces *pieces = &rc->pieces;
+    struct resp_conn *state = c->proto;
+    struct wb_pieces *pieces = &state->pieces;
     const char *p = data, *stop = data + n, *line;
     size_t used, len;
+    int rc;
 
     while (p < stop) {
-        if (wb_pieces_whole(pieces) && rc->pass == 0) {
+        if (wb_pieces_whole(pieces) && state->pass == 0) {
             const char *after = take_usual(w, c, p, stop);
             if (after != p) {
                 p = after;
@@ -356,8 +427,9 @@ static int feed(void *context, struct wb_worker *w, struct wb_conn *c, const cha
                 end_bulk(w, c);
         } else {
             used = wb_pieces_line(pieces, p, (size_t)(stop - p), &line, &len);
-            if (used > 0 && line && take_line(context, w, c, line, line + len) < 0)
-                return -1;
+            rc = used > 0 && line ? take_line(context, w, c, line, line + len) : 0;
+            if (rc < 0)
+                return rc;
         }
         if (used == 0)
             return -1;
@@ -377,6 +449,10 @@ const struct wb_protocol wb_protocol_resp = {
     .control_max = WB_HELLO_MAX,
     .setup = setup,
     .end = end,
+    .prepare = prepare,
+    .routed = routed,
+    .route = route,
+    .refresh = refresh,
     .request_max = request_max,
     .reset = reset,
     .greet = greet,

@@ -512,15 +512,89 @@ static void test_last_up(void **state)
     close_bench(&b);
 }
 
+/* An operation that is sent on is the same operation: it counts once, keeps its first time, goes to
+ * the place that was named, and no further than a few times. */
+static void test_sent_on(void **state)
+{
+    struct bench b;
+    struct wb_conn *a, *other;
+    struct wb_slot *s;
+    unsigned hops = 0;
+
+    open_bench(&b, 2, 2, 4);
+    b.w.stage = WB_STAGE_RUN;
+    b.w.open = true;
+    a = &b.w.conns[0];
+    other = &b.w.conns[1];
+    b.w.now = 100;
+    s = wb_issue_next_slot(a);
+    *s = (struct wb_slot){.scheduled = 50, .index = 7, .phase = WB_PHASE_MEASURE};
+    wb_issue_put(&b.w, a, s);
+    a->stamped = a->tail;
+    for (struct wb_conn *at = a; b.w.cur->phase[WB_PHASE_MEASURE].errors[WB_REPLY_REDIRECTED] == 0;
+         hops++) {
+        assert_true(hops < 10);
+        b.w.now += 1000;
+        wb_shard_redirect(&b.w, at, at == a ? 1 : 0, hops == 2);
+        at = at == a ? other : a;
+        assert_int_equal(wb_conn_in_flight(a) + wb_conn_in_flight(other), 0);
+        if (b.w.cur->phase[WB_PHASE_MEASURE].errors[WB_REPLY_REDIRECTED])
+            break;
+        assert_int_equal(b.w.live, 1);
+        wb_worker_update_ready(&b.w, at);
+        wb_shards_send_on(&b.w);
+        assert_int_equal(wb_conn_in_flight(at), 1);
+        s = &at->slots[at->head & at->mask];
+        assert_int_equal(s->index, 7);
+        assert_int_equal(s->scheduled, 50);
+        assert_int_equal(s->written, 100);
+        assert_int_equal(!!(s->flags & WB_SLOT_ASK), hops == 2);
+        at->stamped = at->tail;
+    }
+    assert_int_equal(hops, 5);
+    assert_int_equal(b.w.live, 0);
+    assert_int_equal(b.w.cur->phase[WB_PHASE_MEASURE].op[0].issued, 1);
+    assert_int_equal(b.w.cur->phase[WB_PHASE_MEASURE].op[0].failed, 1);
+    assert_int_equal(b.w.cur->phase[WB_PHASE_MEASURE].redirects, 6);
+
+    /* Where nothing has room it waits, and ends by its time-out, or censored. */
+    for (int end = 0; end < 2; end++) {
+        struct wb_slot out;
+
+        s = wb_issue_next_slot(a);
+        *s = (struct wb_slot){.scheduled = 50, .index = 7, .phase = WB_PHASE_MEASURE};
+        wb_issue_put(&b.w, a, s);
+        a->stamped = a->tail;
+        other->state = WB_CONN_DOWN;
+        wb_worker_update_ready(&b.w, other);
+        wb_shard_redirect(&b.w, a, 1, false);
+        wb_shards_send_on(&b.w);
+        assert_int_equal(b.w.live, 1);
+        if (end == 0) {
+            b.w.now += b.w.timeout_ns + 1;
+            wb_shards_expire(&b.w);
+            assert_int_equal(b.w.cur->phase[WB_PHASE_MEASURE].errors[WB_REPLY_TIMEOUT], 1);
+            assert_int_equal(b.w.live, 0);
+        } else {
+            wb_worker_censor(&b.w);
+            assert_int_equal(b.w.cur->phase[WB_PHASE_MEASURE].op[0].censored, 1);
+            assert_int_equal(b.w.live, 0);
+        }
+        assert_false(wb_shards_take_again(&b.w, &out));
+    }
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slots),        cmocka_unit_test(test_which),
-        cmocka_unit_test(test_rows),         cmocka_unit_test(test_rows_again),
-        cmocka_unit_test(test_closed),       cmocka_unit_test(test_closed_stall),
-        cmocka_unit_test(test_closed_quota), cmocka_unit_test(test_open_stall),
-        cmocka_unit_test(test_open_drop),    cmocka_unit_test(test_open_capped),
-        cmocka_unit_test(test_long_queue),   cmocka_unit_test(test_last_up),
+        cmocka_unit_test(test_sent_on),      cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_which),        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_rows_again),   cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_closed_stall), cmocka_unit_test(test_closed_quota),
+        cmocka_unit_test(test_open_stall),   cmocka_unit_test(test_open_drop),
+        cmocka_unit_test(test_open_capped),  cmocka_unit_test(test_long_queue),
+        cmocka_unit_test(test_last_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
