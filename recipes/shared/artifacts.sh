@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # Sourced by fetch steps: where artifacts come from, and the list of what was fetched. The sourcing
-# step has say, die, need and json_text (see files/common.sh of a recipe).
+# step has say, die, need and json_text (common.sh).
 #
 # WB_ARTIFACTS_FOLDER, a folder, is asked first for every file by its plain name. WB_ARTIFACTS_MIRROR
 # is the URL of a mirror of the kind of repository that the source is. Both are the user's.

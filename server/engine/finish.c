@@ -165,7 +165,7 @@ static int read_recipe_files(const struct wb_recipe *recipe, struct wb_record *r
 {
     rec->recipe_files = wb_calloc(recipe->files.n + 1, sizeof(*rec->recipe_files));
     for (size_t i = 0; i < recipe->files.n; i++) {
-        WB_AUTO_FREE char *path = wb_strf("%s/%s", recipe->dir, recipe->files.v[i]);
+        WB_AUTO_FREE char *path = wb_recipe_path(recipe, recipe->files.v[i]);
         struct wb_raw_file *f = &rec->recipe_files[i];
         struct stat st;
         char *data;

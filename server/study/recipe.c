@@ -38,7 +38,7 @@ struct raw {
     int64_t port, memory_min;
     int addresses, measure, data;
     const struct wb_node *versions, *parameters, *start, *topologies, *steps, *metrics, *allowed,
-        *ports, *operations;
+        *ports, *operations, *shared;
 };
 
 static const char *const address_words[] = {"shared", "own", NULL};
@@ -77,6 +77,8 @@ static const struct wb_field top_fields[] = {
      "a list of {name, kind, limit, help}: what can be done to an instance under load"},
     {"metrics", WB_F_NODE, false, offsetof(struct raw, metrics), 0, 0, NULL,
      "a list of {name, unit, kind}"},
+    {"shared", WB_F_NODE, false, offsetof(struct raw, shared), 0, 0, NULL,
+     "files of the folder shared beside it that its steps use, such as [common.sh]"},
     {"allowed_differences", WB_F_NODE, false, offsetof(struct raw, allowed), 0, 0, NULL,
      "what may differ between forms"},
 };
@@ -356,6 +358,7 @@ static void read_tree(struct wb_recipe *r, const struct wb_node *tree, struct wb
     read_metrics(r, raw.metrics, p);
     wb_recipe_operations_read(r, raw.operations, p);
     read_allowed(raw.allowed, &r->allowed_differences, p);
+    wb_recipe_texts(raw.shared, "shared", &r->shared, p);
     wb_recipe_files_read(r, tree, p);
     wb_recipe_locks_check(r, raw.versions, p);
     wb_recipe_operations_check(r, raw.operations, p);
@@ -464,6 +467,7 @@ void wb_recipe_free(struct wb_recipe *r)
     wb_strv_release(&r->start_env);
     wb_strv_release(&r->topologies);
     wb_strv_release(&r->allowed_differences);
+    wb_strv_release(&r->shared);
     wb_strv_release(&r->files);
     free(r);
 }
@@ -497,6 +501,7 @@ wb_json *wb_recipe_schema(void)
     wb_schema_set(
         map, "metrics",
         wb_schema_list(wb_schema_map(metric_fields, WB_LEN(metric_fields)), 1, WB_RECIPE_LIST_MAX));
+    wb_schema_set(map, "shared", wb_recipe_texts_schema());
     wb_schema_set(map, "allowed_differences", wb_recipe_texts_schema());
     return map;
 }

@@ -120,14 +120,19 @@ struct wb_recipe {
     struct wb_recipe_metric *metrics;
     size_t nmetrics;
     struct wb_strv allowed_differences;
-    struct wb_strv files;   /* of the folder without studies/, relative paths, sorted */
-    char digest[65];        /* sha256 over those files: recipe content */
+    struct wb_strv shared; /* files that it has in common with others, in the folder `shared` beside
+                              its own, or, in a copy of the recipe alone, in it */
+    struct wb_strv files;  /* of the folder without studies/ and those that are shared as
+                              "shared/NAME", relative paths, sorted; see wb_recipe_path */
+    char digest[65];       /* sha256 over those files: recipe content */
     char series_digest[65]; /* the same without the list of versions: part of series keys */
 };
 
 /* Reads and checks recipe.yaml in dir. All problems are added to p; NULL then. Free with
  * wb_recipe_free. */
 struct wb_recipe *wb_recipe_read(const char *dir, struct wb_problems *p);
+/* Where one of its files is; caller frees. */
+char *wb_recipe_path(const struct wb_recipe *r, const char *file);
 const struct wb_recipe_version *wb_recipe_find_version(const struct wb_recipe *r,
                                                        const char *version);
 const struct wb_param *wb_recipe_find_param(const struct wb_recipe *r, const char *name);

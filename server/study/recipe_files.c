@@ -12,6 +12,7 @@
 #define FILES_MAX 1000
 #define FILE_MAX_BYTES (16 << 20)
 #define FOLDER_DEPTH_MAX 8
+#define SHARED "shared/"
 
 /* Adds the paths below r->dir/sub, "" for the folder itself. */
 static void collect(struct wb_recipe *r, const char *sub, int depth, struct wb_problems *p)
@@ -47,6 +48,48 @@ static void collect(struct wb_recipe *r, const char *sub, int depth, struct wb_p
                        rel);
     }
     wb_strv_release(&names);
+}
+
+char *wb_recipe_path(const struct wb_recipe *r, const char *file)
+{
+    char *path = wb_strf("%s/%s", r->dir, file);
+
+    if (strncmp(file, SHARED, strlen(SHARED)) == 0 && !wb_path_exists(path)) {
+        free(path);
+        path = wb_strf("%s/../%s", r->dir, file);
+    }
+    return path;
+}
+
+static bool has_file(const struct wb_recipe *r, const char *file)
+{
+    for (size_t i = 0; i < r->files.n; i++)
+        if (strcmp(r->files.v[i], file) == 0)
+            return true;
+    return false;
+}
+
+/* Shared files belong to the recipe as its own do: a run cannot be repeated without them. */
+static void collect_shared(struct wb_recipe *r, const struct wb_node *at, struct wb_problems *p)
+{
+    for (size_t i = 0; i < r->shared.n; i++) {
+        WB_AUTO_FREE char *file = wb_strf(SHARED "%s", r->shared.v[i]);
+        WB_AUTO_FREE char *path = NULL;
+        struct stat st;
+
+        if (!wb_safe_name(r->shared.v[i])) {
+            wb_problem(p, at, "bad-name", "'%.100s' is no plain file name", r->shared.v[i]);
+            continue;
+        }
+        path = wb_recipe_path(r, file);
+        if (has_file(r, file))
+            continue;
+        if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+            wb_problem(p, at, "missing-file", "%s is not there, nor in the folder beside this one",
+                       file);
+        else
+            wb_strv_add(&r->files, file);
+    }
 }
 
 static int by_text(const void *a, const void *b)
@@ -105,6 +148,7 @@ void wb_recipe_files_read(struct wb_recipe *r, const struct wb_node *tree, struc
     char hex[WB_SHA256_HEX];
 
     collect(r, "", 0, p);
+    collect_shared(r, wb_node_get(tree, "shared"), p);
     if (r->files.n > FILES_MAX)
         wb_problem(p, NULL, "too-large", "more than %d files", FILES_MAX);
     if (r->files.n > 0)
@@ -112,7 +156,7 @@ void wb_recipe_files_read(struct wb_recipe *r, const struct wb_node *tree, struc
     for (size_t i = 0; i < r->files.n; i++) {
         struct wb_err err = WB_ERR_INIT;
         const char *rel = r->files.v[i];
-        WB_AUTO_FREE char *path = wb_strf("%s/%s", r->dir, rel);
+        WB_AUTO_FREE char *path = wb_recipe_path(r, rel);
         struct stat st;
 
         if (lstat(path, &st) < 0 || st.st_size > FILE_MAX_BYTES) {

@@ -1,32 +1,11 @@
 # shellcheck shell=sh
-# Sourced by the steps: logging, JSON text, redis-cli of the prefix.
-# Everything a step is told comes in WB_* variables; stdout belongs to its one JSON object.
+# Sourced by the steps: redis-cli of the prefix.
 
-say() {
-    printf '%s\n' "$*" >&2
-}
-
-# die CODE TEXT...: 1 failed, 69 an artifact is not to be had.
-die() {
-    code=$1
-    shift
-    say "$*"
-    exit "$code"
-}
-
-# need NAME...: every named variable is set and not empty.
-need() {
-    for need_name in "$@"; do
-        eval "need_value=\${$need_name:-}"
-        # shellcheck disable=SC2154 # set by the eval above
-        [ -n "$need_value" ] || die 1 "$need_name is not set"
-    done
-}
-
-# json_text TEXT: as a JSON string with its quotes. Control characters become blanks.
-json_text() {
-    printf '"%s"' "$(printf '%s' "$1" | tr '\000-\037\177' ' ' | sed 's/\\/\\\\/g; s/"/\\"/g')"
-}
+# What recipes share lies beside this one, or in it where it stands alone.
+shared=$WB_RECIPE_DIR/shared
+[ -d "$shared" ] || shared=$WB_RECIPE_DIR/../shared
+# shellcheck source=recipes/shared/common.sh
+. "$shared/common.sh"
 
 # cli SECONDS ARGS...: redis-cli of the prefix with the prefix's libraries, on the instance's port.
 cli() {

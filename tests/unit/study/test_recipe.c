@@ -163,7 +163,7 @@ static void test_broken(void **state)
          "summary, protocol, port, memory_min, versions, ports, addresses, measure, data, "
          "parameters, "
          "start, topologies, steps, "
-         "operations, metrics or allowed_differences"},
+         "operations, metrics, shared or allowed_differences"},
         {"[single]", "single", 7, "/topologies", "topologies must be a list of 1 to 200 texts"},
         {"source: distribution", "source: web", 9, "/versions/0/source",
          "source cannot be 'web'; allowed: distribution, maven or release"},
@@ -198,6 +198,10 @@ static void test_broken(void **state)
          "/operations/0", "steps/a is missing: operation 'a' is done by it"},
         {"port: 6379\n", "port: 6379\noperations: [{name: a, kind: go, help: x}]\n", 6,
          "/operations/0/kind", "kind cannot be 'go'; allowed: work, leave, join or restart"},
+        {"port: 6379\n", "port: 6379\nshared: [../x]\n", 6, "/shared",
+         "'../x' is no plain file name"},
+        {"port: 6379\n", "port: 6379\nshared: [x.sh]\n", 6, "/shared",
+         "shared/x.sh is not there, nor in the folder beside this one"},
         {"{prefix}/toyd", "/usr/bin/toyd", 10, "/start/argv/0",
          "the program must be below {prefix}/, not '/usr/bin/toyd'"},
         {"{prefix}/toyd", "{prefix}/toyd{x}", 10, "/start/argv",
@@ -511,6 +515,40 @@ static void test_folder(void **state)
 }
 
 /* What changes the content digest, and what of it the series must not see. */
+/* A shared file counts as the recipe's own, beside it or in a copy of it alone. */
+static void test_shared(void **state)
+{
+    WB_AUTO_FREE char *text = wb_strf("%sshared: [x.sh]\n", good);
+    struct wb_recipe *r[3];
+    struct folder f;
+
+    make(&f);
+    put(&f, "recipe.yaml", text, 0644);
+    WB_AUTO_FREE char *beside = wb_strf("%s/shared", f.tmp);
+    WB_AUTO_FREE char *within = wb_strf("%s/shared", f.dir);
+
+    assert_int_equal(wb_mkdir_all(beside, 0755, NULL), 0);
+    put(&f, "../shared/x.sh", "one", 0644);
+    r[0] = read_good(f.dir);
+    assert_string_equal(r[0]->files.v[1], "shared/x.sh");
+    WB_AUTO_FREE char *path = wb_recipe_path(r[0], "shared/x.sh");
+
+    assert_non_null(strstr(path, "/toy/../shared/x.sh"));
+    put(&f, "../shared/x.sh", "two", 0644);
+    r[1] = read_good(f.dir);
+    assert_string_not_equal(r[0]->digest, r[1]->digest);
+    assert_string_not_equal(r[0]->series_digest, r[1]->series_digest);
+    assert_int_equal(wb_mkdir_all(within, 0755, NULL), 0);
+    put(&f, "shared/x.sh", "one", 0644);
+    r[2] = read_good(f.dir);
+    assert_string_equal(r[0]->digest, r[2]->digest);
+    assert_string_equal(r[0]->series_digest, r[2]->series_digest);
+    assert_int_equal(r[0]->files.n, r[2]->files.n);
+    for (int i = 0; i < 3; i++)
+        wb_recipe_free(r[i]);
+    drop(&f);
+}
+
 static void test_digests(void **state)
 {
     static const struct {
@@ -614,19 +652,13 @@ static void test_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_toy),
-        cmocka_unit_test(test_redis),
-        cmocka_unit_test(test_cassandra),
-        cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_lock_series),
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_digests),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_allowed_differences),
-        cmocka_unit_test(test_broken_files),
-        cmocka_unit_test(test_version_as_number),
+        cmocka_unit_test(test_toy),          cmocka_unit_test(test_redis),
+        cmocka_unit_test(test_cassandra),    cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_lock_series),  cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_shared),       cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_folder),       cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_allowed_differences),
+        cmocka_unit_test(test_broken_files), cmocka_unit_test(test_version_as_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
