@@ -257,6 +257,12 @@ static void print_rest(const struct wb_plan *plan, size_t width, struct wb_buf *
                 pl->database_cpus, pl->load_cpus, pl->mems);
     wb_format_bytes(common(plan)->memory_bytes, &b);
     add_sentence(out, "placement", wb_buf_str(&b), width);
+    if (common(plan)->reuse_data)
+        add_sentence(
+            out, "data",
+            "loaded once per arm and taken again: rounds repeat the start of the database, "
+            "not the loading",
+            width);
     if (plan->nlooks > 0) {
         wb_buf_clear(&b);
         wb_buf_adds(&b, "after round ");
