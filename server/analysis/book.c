@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/analysis/price.h"
+#include "server/base/clock.h"
 #include "server/base/fields.h"
 #include "server/base/file.h"
 #include "server/base/mem.h"
@@ -51,9 +52,18 @@ static bool looks_like(const char *s, const char *form)
     return true;
 }
 
+/* A day that there is. */
+static bool is_day(const char *text)
+{
+    WB_AUTO_FREE char *midnight = wb_strf("%.16sT00:00:00Z", text);
+    int64_t ms;
+
+    return looks_like(text, "dddd-dd-dd") && wb_parse_time(midnight, &ms, NULL) == 0;
+}
+
 static void check_head(const struct head *h, const struct wb_node *root, struct wb_problems *p)
 {
-    if (h->date != NULL && !looks_like(h->date, "dddd-dd-dd"))
+    if (h->date != NULL && !is_day(h->date))
         wb_problem(p, wb_node_get(root, "date"), "bad-value",
                    "date '%s' must be a day such as 2026-11-01", h->date);
     if (h->currency != NULL &&

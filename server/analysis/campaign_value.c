@@ -10,8 +10,10 @@
 #include "server/analysis/input.h"
 #include "server/analysis/stats.h"
 #include "server/analysis/text.h"
+#include "server/base/clock.h"
 #include "server/base/units.h"
 
+#define BOOK_OLD_MS (366LL * 86400000)
 #define THROUGHPUT ".throughput"
 
 static const char no_figure[] = "no counted run has a throughput";
@@ -155,6 +157,30 @@ static void add_arm(struct work *w, const struct wb_value_source *s, const wb_js
     wb_json_push(w->known, known);
 }
 
+/* Old runs may be priced anew, and prices may be old: both are said, as days are compared. */
+static void warn_date(struct work *w, const struct wb_value_source *s)
+{
+    const char *campaign = wb_json_str_or(s->plan, "campaign", "?"), *date = w->q->book->date;
+    WB_AUTO_FREE char *midnight = wb_strf("%.16sT00:00:00Z", date);
+    const char *newest = "";
+    int64_t book, run;
+
+    for (size_t i = 0; i < wb_json_len(s->summaries); i++) {
+        const char *at = wb_json_str_or(wb_json_at(s->summaries, i), "started_at", "");
+        newest = strcmp(at, newest) > 0 ? at : newest;
+    }
+    if (wb_parse_time(midnight, &book, NULL) < 0 || wb_parse_time(newest, &run, NULL) < 0)
+        return;
+    if (book > run)
+        wb_analysis_warn(w->warnings, "book-later",
+                         "the prices are of %s, the runs of %s of %.10s: they are priced anew",
+                         date, campaign, newest);
+    else if (run - book > BOOK_OLD_MS)
+        wb_analysis_warn(w->warnings, "book-old",
+                         "the prices of %s are more than a year older than the runs of %s (%.10s)",
+                         date, campaign, newest);
+}
+
 static int add_source(struct work *w, const struct wb_value_source *s, struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *report = NULL;
@@ -163,6 +189,7 @@ static int add_source(struct work *w, const struct wb_value_source *s, struct wb
 
     if (rc < 0)
         return rc;
+    warn_date(w, s);
     arms = wb_json_get(report, "arms");
     for (size_t i = 0; i < wb_json_len(arms); i++)
         if (s->arm == NULL || strcmp(s->arm, wb_json_str_or(wb_json_at(arms, i), "label", "")) == 0)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/analysis/cache.h"
 #include "server/analysis/inquiry.h"
 #include "server/analysis/refs.h"
 #include "server/analysis/trend.h"
@@ -101,40 +102,84 @@ static struct wb_trend_question trend_question(const struct wb_inquiry *j,
                                       .cache = j->cache};
 }
 
+/* A history while it is made: of one series, or findings of one or of all. */
+struct asked {
+    const struct wb_inquiry *j;
+    const struct wb_history_question *q;
+    const char *key; /* NULL: all */
+    bool findings;
+};
+
+static int compute(void *arg, wb_json **out, struct wb_err *err)
+{
+    const struct asked *a = arg;
+    struct wb_trend_question t;
+    struct material m = {0};
+    int rc = read_material(a->j, a->q, a->key, &m, err);
+
+    if (rc == 0) {
+        t = trend_question(a->j, a->q, &m);
+        t.series = a->key;
+        rc = a->findings ? wb_findings(m.summaries, &t, out, err)
+                         : wb_trend(m.summaries, &t, out, err);
+    }
+    material_release(&m);
+    return rc;
+}
+
+/* All that the answer follows from; NULL when it cannot be told. */
+static wb_json *key_of(const struct asked *a)
+{
+    const struct wb_history_question *q = a->q;
+    char stamp[WB_SHA256_HEX];
+    wb_json *key;
+
+    if (a->j->cache == NULL ||
+        wb_store_stamp(a->j->store, a->key != NULL ? WB_STAMP_SERIES : WB_STAMP_STORE, a->key,
+                       stamp, NULL) < 0)
+        return NULL;
+    key = wb_json_object();
+    wb_json_set_str(key, "series", a->key);
+    wb_json_set_str(key, "stamp", stamp);
+    wb_json_set_str(key, "metric", q->metric);
+    wb_json_set_str(key, "since", q->since);
+    wb_json_set_real(key, "min_percent", q->min_percent);
+    wb_json_set_bool(key, "accept_noisy", q->accept_noisy);
+    if (q->annotations != NULL)
+        wb_json_set(key, "annotations", wb_json_ref(q->annotations));
+    if (q->previous != NULL)
+        wb_json_set(key, "previous", wb_json_ref(q->previous));
+    return key;
+}
+
+/* The whole answer is kept beside the changes of each figure: a night more makes it anew, but only
+ * of the series that have it. */
+static int answer(struct asked *a, wb_json **out, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *key = key_of(a);
+
+    return wb_cache_compute(key != NULL ? a->j->cache : NULL, a->findings ? "findings" : "trend",
+                            key, compute, a, out, err);
+}
+
 int wb_inquiry_trend(const struct wb_inquiry *j, const char *typed,
                      const struct wb_history_question *q, wb_json **out, struct wb_err *err)
 {
     WB_AUTO_FREE char *key = NULL;
-    struct wb_trend_question t;
-    struct material m = {0};
+    struct asked a = {.j = j, .q = q};
     int rc = wb_inquiry_series(j, typed, &key, err);
 
-    if (rc == 0)
-        rc = read_material(j, q, key, &m, err);
-    if (rc == 0) {
-        t = trend_question(j, q, &m);
-        t.series = key;
-        rc = wb_trend(m.summaries, &t, out, err);
-    }
-    material_release(&m);
-    return rc;
+    a.key = key;
+    return rc == 0 ? answer(&a, out, err) : rc;
 }
 
 int wb_inquiry_findings(const struct wb_inquiry *j, const char *series,
                         const struct wb_history_question *q, wb_json **out, struct wb_err *err)
 {
     WB_AUTO_FREE char *key = NULL;
-    struct wb_trend_question t;
-    struct material m = {0};
+    struct asked a = {.j = j, .q = q, .findings = true};
     int rc = series != NULL ? wb_inquiry_series(j, series, &key, err) : 0;
 
-    if (rc == 0)
-        rc = read_material(j, q, key, &m, err);
-    if (rc == 0) {
-        t = trend_question(j, q, &m);
-        t.series = key;
-        rc = wb_findings(m.summaries, &t, out, err);
-    }
-    material_release(&m);
-    return rc;
+    a.key = key;
+    return rc == 0 ? answer(&a, out, err) : rc;
 }

@@ -227,7 +227,7 @@ wb_json *wb_refs_key(struct wb_store *s, const struct wb_ref *refs, size_t n)
     for (size_t i = 0; i < n; i++) {
         char stamp[WB_SHA256_HEX];
         wb_json *o;
-        if (wb_store_stamp(s, refs[i].campaign, stamp, NULL) < 0) {
+        if (wb_store_stamp(s, WB_STAMP_CAMPAIGN, refs[i].campaign, stamp, NULL) < 0) {
             wb_json_free(list);
             return NULL;
         }

@@ -31,6 +31,27 @@ static void add_gaps(const wb_json *points, int width, struct wb_buf *out)
         wb_buf_addf(out, "  - and %zu more: see --json\n", gaps - GAPS_SHOWN);
 }
 
+/* Between which builds the level changed, where the runs name them. */
+static void add_builds(const wb_json *changes, int width, struct wb_buf *out)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < wb_json_len(changes); i++) {
+        const wb_json *c = wb_json_at(changes, i);
+        WB_AUTO_FREE char *text = NULL;
+        if (wb_json_get(c, "first_bad_commit") == NULL)
+            continue;
+        if (!any)
+            wb_buf_adds(out, "\nBuilds\n");
+        any = true;
+        text = wb_strf("%s: after commit %s (%s) came %s", wb_json_str_or(c, "first_bad", "?"),
+                       wb_json_str_or(c, "last_good_commit", "of unknown name"),
+                       wb_json_str_or(c, "last_good", "?"),
+                       wb_json_str_or(c, "first_bad_commit", "one of unknown name"));
+        wb_text_wrapped(out, "  - ", 4, text, width);
+    }
+}
+
 void wb_trend_print(const wb_json *answer, int width, struct wb_buf *out)
 {
     const wb_json *series = wb_json_get(answer, "series"), *points = wb_json_get(answer, "points");
@@ -47,5 +68,6 @@ void wb_trend_print(const wb_json *answer, int width, struct wb_buf *out)
     wb_text_wrapped(out, "", 0, title, width);
     wb_buf_addc(out, '\n');
     wb_stats_changes_print(answer, width, out);
+    add_builds(wb_json_get(answer, "change_points"), width, out);
     add_gaps(points, width, out);
 }

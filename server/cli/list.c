@@ -100,10 +100,9 @@ static void print_series(const struct wb_cli *cli, const wb_json *list, struct w
     wb_table_column(t, "study", WB_LEFT);
     wb_table_column(t, "arm", WB_LEFT);
     wb_table_column(t, "recipe", WB_LEFT);
-    wb_table_column(t, "newest build", WB_LEFT);
+    wb_table_column(t, "build", WB_LEFT);
     wb_table_column(t, "nights", WB_RIGHT);
-    wb_table_column(t, "runs", WB_RIGHT);
-    wb_table_column(t, "newest (UTC)", WB_RIGHT);
+    wb_table_column(t, "newest", WB_RIGHT);
     for (size_t i = 0; i < wb_json_len(list); i++) {
         const wb_json *s = wb_json_at(list, i);
         bool other = wb_json_bool_or(s, "digest_changed", false);
@@ -118,9 +117,8 @@ static void print_series(const struct wb_cli *cli, const wb_json *list, struct w
         wb_table_cell(t, "%s %s%s", wb_json_str_or(s, "recipe", "-"),
                       wb_json_str_or(s, "version", ""), other ? "*" : "");
         wb_table_tint(t, other ? WB_CAUTION : WB_PLAIN);
-        wb_table_cell(t, "%.12s", wb_json_str_or(newest_build(s), "commit", "-"));
+        wb_table_cell(t, "%.7s", wb_json_str_or(newest_build(s), "commit", "-"));
         wb_table_cell(t, "%lld", (long long)wb_json_int_or(s, "campaigns", 0));
-        wb_table_cell(t, "%lld", (long long)wb_json_int_or(s, "runs", 0));
         wb_table_cell(t, "%s", wb_buf_str(&when));
         wb_buf_release(&when);
     }

@@ -130,6 +130,12 @@ bool wb_request_query_check(const struct wb_request *q, struct wb_answer *a,
         if (fault)
             add_query_error(errors, q->query[i].key, code, fault);
     }
+    for (const struct wb_shape *row = rows; row && row->key; row++) {
+        WB_AUTO_FREE char *text = wb_strf("%s is missing", row->key);
+
+        if ((row->flags & WB_S_NEED) && count_of(q, row->key) == 0)
+            add_query_error(errors, row->key, "missing", text);
+    }
     if (wb_json_len(errors) == 0) {
         wb_json_free(errors);
         return true;

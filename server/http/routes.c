@@ -7,9 +7,17 @@
 #include "server/http/service.h"
 
 const struct wb_route *const wb_route_tables[] = {
-    wb_routes_meta,      wb_routes_static, wb_routes_openapi,
-    wb_routes_campaigns, wb_routes_runs,   wb_routes_recipes,
-    wb_routes_access,    wb_routes_events, NULL,
+    wb_routes_meta,
+    wb_routes_static,
+    wb_routes_openapi,
+    wb_routes_campaigns,
+    wb_routes_runs,
+    wb_routes_recipes,
+    wb_routes_access,
+    wb_routes_events,
+    wb_routes_analyses,
+    wb_routes_histories,
+    NULL,
 };
 
 /* How many segments fit a path letter by letter, -1 when the path is another one. args gets the

@@ -64,7 +64,7 @@ struct wb_route {
  * the list in routes.c and here; nothing else knows of it. */
 extern const struct wb_route wb_routes_meta[], wb_routes_static[], wb_routes_openapi[],
     wb_routes_campaigns[], wb_routes_runs[], wb_routes_recipes[], wb_routes_access[],
-    wb_routes_events[];
+    wb_routes_events[], wb_routes_analyses[], wb_routes_histories[];
 /* All of them, NULL-ended. */
 extern const struct wb_route *const wb_route_tables[];
 

@@ -764,7 +764,8 @@ int wb_store_resolve_campaign(struct wb_store *s, const char *prefix, char **cam
 /* ---- stamps ---- */
 
 struct stamp_question {
-    const char *campaign;
+    enum wb_stamp of;
+    const char *id;
     char hex[WB_SHA256_HEX];
     int64_t runs, damaged;
 };
@@ -798,6 +799,10 @@ static int add_rows(struct wb_db *db, const char *sql, const char *value, struct
 
 static int read_stamp(struct wb_db *db, void *arg, struct wb_err *err)
 {
+    static const char *const sql[] = {
+        [WB_STAMP_CAMPAIGN] = "SELECT run, tree FROM runs WHERE campaign = ? ORDER BY run, ref",
+        [WB_STAMP_SERIES] = "SELECT run, tree FROM runs WHERE series = ? ORDER BY run, ref",
+        [WB_STAMP_STORE] = "SELECT name, tip FROM refs ORDER BY name"};
     struct stamp_question *a = arg;
     struct wb_sha256 *d = wb_sha256_new();
     int64_t annotations = 0;
@@ -805,19 +810,18 @@ static int read_stamp(struct wb_db *db, void *arg, struct wb_err *err)
 
     a->runs = 0;
     if (rc == 0)
-        rc = add_rows(db, "SELECT run, tree FROM runs WHERE campaign = ? ORDER BY run, ref",
-                      a->campaign, d, &a->runs, err);
-    if (rc == 0)
+        rc = add_rows(db, sql[a->of], a->id, d, &a->runs, err);
+    if (rc == 0 && a->of != WB_STAMP_STORE)
         rc = add_rows(db, "SELECT id, document FROM annotations ORDER BY id, ref", NULL, d,
                       &annotations, err);
     wb_sha256_end(d, a->hex);
     return rc;
 }
 
-int wb_store_stamp(struct wb_store *s, const char *campaign, char hex[WB_SHA256_HEX],
+int wb_store_stamp(struct wb_store *s, enum wb_stamp of, const char *id, char hex[WB_SHA256_HEX],
                    struct wb_err *err)
 {
-    struct stamp_question a = {.campaign = campaign};
+    struct stamp_question a = {.of = of, .id = id};
     int rc = wb_index_ask(s, read_stamp, &a, err);
 
     if (rc < 0)
@@ -827,7 +831,7 @@ int wb_store_stamp(struct wb_store *s, const char *campaign, char hex[WB_SHA256_
                        "a run of %s cannot be read; 'weighbridge verify --all' tells more",
                        s->path);
     if (a.runs == 0)
-        return wb_fail(err, WB_NOT_FOUND, "campaign %.60s has no run in %s", campaign, s->path);
+        return wb_fail(err, WB_NOT_FOUND, "%.60s has no run in %s", id ? id : "it", s->path);
     memcpy(hex, a.hex, sizeof(a.hex));
     return 0;
 }

@@ -68,10 +68,13 @@ int wb_store_resolve_campaign(struct wb_store *s, const char *prefix, char **cam
 int wb_store_resolve_series(struct wb_store *s, const char *prefix, char **key,
                             struct wb_err *err) WB_MUST_CHECK;
 
-/* A digest of all that a campaign is in the store, runs by their trees in git, and of the
- * annotations: what follows from these alone is the same as long as it is. Reads the index only.
- * WB_NOT_FOUND; WB_CORRUPT when a run that cannot be read might be one of the campaign. */
-int wb_store_stamp(struct wb_store *s, const char *campaign, char hex[WB_SHA256_HEX],
+/* What a stamp is of. */
+enum wb_stamp { WB_STAMP_CAMPAIGN, WB_STAMP_SERIES, WB_STAMP_STORE };
+/* A digest of all that a campaign or series is in the store, runs by their trees in git, and of the
+ * annotations; or of the whole store: what follows from these alone is the same as long as it is.
+ * Reads the index only. WB_NOT_FOUND; WB_CORRUPT when a run that cannot be read might be one of
+ * them. */
+int wb_store_stamp(struct wb_store *s, enum wb_stamp of, const char *id, char hex[WB_SHA256_HEX],
                    struct wb_err *err) WB_MUST_CHECK;
 
 /* Throws the index away and makes it anew. *runs (may be NULL): how many it has. */

@@ -247,6 +247,8 @@ static void stats_read_files_by_content(void **state)
         int rc;
         const char *out, *err;
     } cases[] = {
+        {wb_strf("stats|topics|--json"), 0, "\"name\": \"validity\"", ""},
+        {wb_strf("stats|topics"), 0, "validity: ", ""},
         {wb_strf("stats|compare|%s", json), 0, "worse", ""},
         {wb_strf("stats|compare|%s|--json", json), 0, "\"verdict\": \"worse\"", ""},
         {wb_strf("stats|compare|%s|--better|higher", json), 0, "better", ""},
