@@ -157,6 +157,9 @@ install: all ## into DESTDIR and PREFIX
 	install -m 755 $B/weighbridge $B/wb-load $B/wb-ask $(DESTDIR)$(PREFIX)/bin
 	ln -sf weighbridge $(DESTDIR)$(PREFIX)/bin/wb
 	cp -R recipes web $(DESTDIR)$(DATA_DIR)/
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d
+	sed 's|@PREFIX@|$(PREFIX)|g' dist/weighbridge.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/weighbridge.service
+	install -m 644 dist/weighbridge.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/weighbridge.conf
 	rm -rf $B/man && $B/weighbridge man --dir $B/man
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions

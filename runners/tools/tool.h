@@ -75,8 +75,8 @@ void wb_tool_start_release(struct wb_tool_start *s);
 
 /* What it tells while it runs. */
 struct wb_tool_told {
-    char part[16];             /* "load", "warm-up", "measure", "drain"; "" unknown */
-    double rate_per_s, p99_ms; /* NAN: unknown */
+    char part[16];                           /* "load", "warm-up", "measure", "drain"; "" unknown */
+    double rate_per_s, p99_ms, errors_per_s; /* NAN: unknown */
 };
 
 /* A file of a phase that is kept as raw data: base + end becomes load-PHASE + name. */

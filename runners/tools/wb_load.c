@@ -154,14 +154,16 @@ static void tell(const wb_json *line, void (*told)(void *arg, const struct wb_to
     const char *part = wb_json_str_or(line, "phase", "");
     const wb_json *latency = wb_json_get(line, "response");
     double seconds = wb_json_real_or(line, "seconds", 0);
-    struct wb_tool_told what = {.rate_per_s = NAN};
+    struct wb_tool_told what = {.rate_per_s = NAN, .errors_per_s = NAN};
 
     if (strlen(part) < sizeof(what.part))
         memcpy(what.part, part, strlen(part) + 1);
     if (wb_json_type(latency) != WB_JSON_OBJECT)
         latency = wb_json_get(line, "service");
-    if (seconds > 0)
+    if (seconds > 0) {
         what.rate_per_s = wb_json_real_or(line, "ok", 0) / seconds;
+        what.errors_per_s = wb_json_real_or(line, "failed", 0) / seconds;
+    }
     what.p99_ms = wb_json_real_or(latency, "p99_ms", NAN);
     told(arg, &what);
 }

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/base/mem.h"
@@ -246,14 +247,21 @@ int wb_db_exec(struct wb_db *db, const char *sql, struct wb_err *err)
     return rc == SQLITE_OK ? 0 : fail(db, rc, "cannot run a statement", err);
 }
 
-/* sqlite3_open would make the file by the umask; what is in it is for its owner alone. */
+/* sqlite3_open would make the file by the umask; what is in it is for its owner alone. One that is
+ * there is not opened: closing any descriptor of a file ends all locks that this process has on it,
+ * those of SQLite, too, and another process that closes the database then takes the log away under
+ * the connections that are open here. */
 static int make_file(const char *path, struct wb_err *err)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st;
 
-    if (fd < 0)
+    if (fd >= 0)
+        (void)close(fd);
+    else if (errno != EEXIST)
         return wb_fail_sys(err, errno, "cannot make the database %s", path);
-    (void)close(fd);
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        return wb_fail_sys(err, ELOOP, "cannot make the database %s", path);
     return 0;
 }
 

@@ -16,6 +16,8 @@ struct wb_rest {
     CURLM *multi;
     char *base;
     char *socket; /* NULL: TCP */
+    char *ca_file;
+    bool direct;
     int64_t connect_ns;
 };
 
@@ -37,6 +39,8 @@ int wb_rest_open(const struct wb_rest_options *options, struct wb_rest **out, st
     struct wb_rest *r = wb_calloc(1, sizeof *r);
     r->base = wb_strdup(options->base ? options->base : "http://localhost");
     r->socket = wb_strdup(options->unix_socket);
+    r->ca_file = wb_strdup(options->ca_file);
+    r->direct = options->direct;
     r->connect_ns = options->connect_ns > 0 ? options->connect_ns : CONNECT_NS;
     r->easy = curl_easy_init();
     r->multi = curl_multi_init();
@@ -57,6 +61,7 @@ void wb_rest_free(struct wb_rest *r)
     curl_global_cleanup();
     free(r->base);
     free(r->socket);
+    free(r->ca_file);
     free(r);
 }
 
@@ -177,10 +182,12 @@ static void set_options(struct transfer *t, const char *url, struct curl_slist *
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)(r->connect_ns / WB_MS));
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
-    if (r->socket) {
+    if (r->socket)
         curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, r->socket);
+    if (r->socket || r->direct)
         curl_easy_setopt(e, CURLOPT_PROXY, "");
-    }
+    if (r->ca_file)
+        curl_easy_setopt(e, CURLOPT_CAINFO, r->ca_file);
     set_body(e, t->request, t);
 }
 
@@ -220,6 +227,12 @@ static int explain(struct transfer *t, CURLcode rc, struct wb_err *err)
         return wb_fail(err, WB_PROTOCOL, "%s broke off its answer to %s", peer, path);
     case CURLE_PARTIAL_FILE:
         return wb_fail(err, WB_PROTOCOL, "%s broke off its answer to %s", peer, path);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return wb_fail(err, WB_UNAVAILABLE, "the certificate of %s is not trusted (%s)", peer,
+                       curl_easy_strerror(rc));
+    case CURLE_SSL_CACERT_BADFILE:
+        return wb_fail(err, WB_INVALID, "%s holds no certificates that can be read",
+                       t->rest->ca_file);
     case CURLE_OUT_OF_MEMORY:
         return wb_fail(err, WB_LIMIT, "no memory for the request %s to %s", path, peer);
     default:

@@ -24,6 +24,8 @@ struct wb_rest_options {
     const char *base; /* "http://127.0.0.1:8080"; with a socket only its Host header counts */
     const char *unix_socket; /* path; NULL: TCP */
     int64_t connect_ns;      /* limit for connecting; 0: 10 s */
+    const char *ca_file;     /* PEM: who may sign the server's certificate; NULL: the system's */
+    bool direct;             /* no proxy, whatever the environment names */
 };
 
 int wb_rest_open(const struct wb_rest_options *options, struct wb_rest **out,

@@ -11,6 +11,7 @@
 #include "server/base/file.h"
 #include "server/base/job.h"
 #include "server/cli/commands.h"
+#include "server/cli/remote_run.h"
 #include "server/cli/session.h"
 
 /* A campaign that was just started has not written its lock's text yet. */
@@ -168,6 +169,12 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
     return rc;
 }
 
+static int remote(const struct wb_cli *cli, const void *opts, int argc, char **argv)
+{
+    (void)argc;
+    return wb_remote_cancel_campaign(cli, argv[0], wait_of(opts));
+}
+
 const struct wb_command wb_cmd_cancel = {
     .name = "cancel",
     .args = "CAMPAIGN",
@@ -180,4 +187,5 @@ const struct wb_command wb_cmd_cancel = {
     .min_args = 1,
     .max_args = 1,
     .run = run,
+    .remote = remote,
 };

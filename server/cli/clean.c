@@ -112,4 +112,5 @@ const struct wb_command wb_cmd_clean = {
     .opts = rows,
     .opts_size = sizeof(struct opts),
     .run = run,
+    .here = true,
 };

@@ -21,7 +21,7 @@
 /* Options that every command takes. */
 struct common {
     bool json, ndjson, help, no_color;
-    const char *store;
+    const char *store, *server, *token_file;
 };
 const struct wb_opt wb_common_opts[] = {
     {"json", 0, WB_OPT_FLAG, offsetof(struct common, json), NULL, 0, 0,
@@ -30,6 +30,10 @@ const struct wb_opt wb_common_opts[] = {
      "the same in lines: one for each item of a list"},
     {"store", 0, WB_OPT_TEXT, offsetof(struct common, store), "DIR", 0, 0,
      "the store of records (WB_STORE)"},
+    {"server", 0, WB_OPT_TEXT, offsetof(struct common, server), "URL", 0, 0,
+     "ask this server instead of this machine (WB_SERVER)"},
+    {"token-file", 0, WB_OPT_TEXT, offsetof(struct common, token_file), "FILE", 0, 0,
+     "the token for it; only its owner may read the file (WB_TOKEN, WB_TOKEN_FILE)"},
     {"no-color", 0, WB_OPT_FLAG, offsetof(struct common, no_color), NULL, 0, 0,
      "no colour on a terminal (NO_COLOR)"},
     {"help", 'h', WB_OPT_FLAG, offsetof(struct common, help), NULL, 0, 0, "this text"},
@@ -53,6 +57,11 @@ static int say(const struct wb_cli *cli, enum wb_exit rc, const char *code, cons
     wb_json_free(doc);
     (void)fprintf(stderr, "weighbridge: %s\n", text);
     return (int)rc;
+}
+
+int wb_cli_say(const struct wb_cli *cli, enum wb_exit rc, const char *code, const char *text)
+{
+    return say(cli, rc, code, text, NULL);
 }
 
 int wb_cli_fail(const struct wb_cli *cli, const struct wb_err *err)
@@ -287,6 +296,8 @@ static int use_settings(struct wb_cli *cli, const struct common *common, struct 
     int rc;
 
     wb_config_set(c, WB_SET_STORE, common->store, "--store");
+    wb_config_set(c, WB_SET_SERVER, common->server, "--server");
+    wb_config_set(c, WB_SET_TOKEN_FILE, common->token_file, "--token-file");
     wb_config_set(c, WB_SET_COLOR, common->no_color ? "never" : NULL, "--no-color");
     rc = set_defaults(c, err);
     if (rc == 0)
@@ -302,6 +313,10 @@ static int use_settings(struct wb_cli *cli, const struct common *common, struct 
     cli->store_path = wb_config_get(c, WB_SET_STORE);
     cli->recipes_dir = wb_config_get(c, WB_SET_RECIPES);
     cli->state_dir = *state;
+    cli->server = wb_config_get(c, WB_SET_SERVER);
+    cli->server_named = common->server != NULL;
+    cli->token_file = wb_config_get(c, WB_SET_TOKEN_FILE);
+    cli->token_named = common->token_file != NULL;
     cli->config = c;
     for (size_t i = 0; i < wb_config_notices(c)->n; i++)
         (void)fprintf(stderr, "weighbridge: %s\n", wb_config_notices(c)->v[i]);
@@ -322,6 +337,45 @@ static int prepare(const struct wb_command *cmd, struct wb_cli *cli, const struc
         code = wb_cli_fail(cli, &err);
     wb_problems_release(&problems);
     return code;
+}
+
+/* Here or on a server. What stands in the environment holds for all commands and is no reason to
+ * refuse those that are of this machine; but none of them quietly answers from another store. */
+static int dispatch(const struct wb_command *cmd, struct wb_cli *cli, const void *opts, int argc,
+                    char **argv)
+{
+    struct wb_err err = WB_ERR_INIT;
+
+    if (cli->server && cli->server_named && cli->store_named) {
+        (void)wb_fail(&err, WB_INVALID, "--server and --store: name one of the two");
+        return wb_cli_fail(cli, &err);
+    }
+    if (cli->server && !cli->server_named &&
+        (cli->store_named || cmd->here || (cmd->no_store && cmd->run)))
+        cli->server = NULL;
+    if (!cli->server && cmd->run)
+        return cmd->run(cli, opts, argc, argv);
+    if (!cli->server) {
+        (void)wb_fail(
+            &err, WB_INVALID,
+            "%s asks a server: name it with --server URL, in WB_SERVER or in the settings",
+            cmd->name);
+        return wb_cli_fail(cli, &err);
+    }
+    if (cmd->remote)
+        return cmd->remote(cli, opts, argc, argv);
+    if (cmd->here || cmd->no_store)
+        (void)wb_fail(&err, WB_INVALID,
+                      "%s works on this machine alone: leave --server out, or run it on the "
+                      "server's host",
+                      cmd->name);
+    else
+        (void)wb_fail(
+            &err, WB_INVALID,
+            "%s reads a store of this machine and cannot ask the server %s (%s): name the "
+            "store with --store DIR",
+            cmd->name, cli->server, wb_config_from(cli->config, WB_SET_SERVER));
+    return wb_cli_fail(cli, &err);
 }
 
 static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int argc, char **argv)
@@ -347,7 +401,7 @@ static int run_command(const struct wb_command *cmd, struct wb_cli *cli, int arg
     cli->json = common.json || common.ndjson;
     rc = prepare(cmd, cli, &common, &config, &state);
     if (rc == 0)
-        rc = cmd->run(cli, opts, n, argv);
+        rc = dispatch(cmd, cli, opts, n, argv);
     wb_config_free(config);
     for (const struct wb_opt *o = cmd->opts; o && o->name; o++)
         if (o->type == WB_OPT_LIST) {

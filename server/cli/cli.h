@@ -29,8 +29,12 @@ enum wb_exit {
     WB_EXIT_DAMAGE = 15,    /* verify found damage */
     WB_EXIT_LEFT = 16,      /* something is left, or teardown incomplete */
     WB_EXIT_UNFIT = 17,     /* doctor: host unfit */
+    WB_EXIT_REFUSED = 20,   /* a server does not know who asks, or that token may not */
     WB_EXIT_NOT_FOUND = 21,
     WB_EXIT_CONFLICT = 22,
+    WB_EXIT_UNREACHABLE = 23, /* the server */
+    WB_EXIT_WAITED = 24,      /* long enough; the work goes on */
+    WB_EXIT_LIMITED = 25,     /* by the server's rate limit, after retries */
     WB_EXIT_INTERRUPTED = 130
 };
 
@@ -64,6 +68,10 @@ struct wb_cli {
     const char *recipes_dir;
     const char *state_dir; /* campaigns, prefixes, caches; absolute */
     struct wb_config *config;
+    const char *server;     /* of the settings; NULL: what is asked is done here */
+    bool server_named;      /* by --server */
+    const char *token_file; /* of the settings, or NULL */
+    bool token_named;       /* by --token-file */
 };
 
 struct wb_command {
@@ -74,9 +82,12 @@ struct wb_command {
     const struct wb_opt *opts; /* rows ended by one with name NULL; may be NULL */
     size_t opts_size;          /* sizeof of the options struct, zeroed before reading */
     int min_args, max_args;    /* positional; max -1: any number */
-    /* opts: the filled options struct. Returns an exit code. */
+    /* opts: the filled options struct. Returns an exit code. NULL: only a server can do it. */
     int (*run)(const struct wb_cli *cli, const void *opts, int argc, char **argv);
-    bool hidden;          /* not in the list of `weighbridge help` */
+    /* The same with a server (cli->server) instead of this machine; NULL: that cannot be. */
+    int (*remote)(const struct wb_cli *cli, const void *opts, int argc, char **argv);
+    bool here;   /* about this machine by nature: a server of the environment does not change it */
+    bool hidden; /* not in the list of `weighbridge help` */
     bool no_store;        /* works without a store: help does not speak of one */
     bool no_files;        /* reads no settings files: the environment says all */
     const char *examples; /* lines "  weighbridge ...\n"; may be NULL */
@@ -89,6 +100,8 @@ extern const struct wb_command *const wb_commands[];
 int wb_cli_fail(const struct wb_cli *cli, const struct wb_err *err);
 /* The same; with --json the one document is doc, which is taken, with "error" in it. */
 int wb_cli_fail_with(const struct wb_cli *cli, const struct wb_err *err, wb_json *doc);
+/* The same with an exit code and a word of the caller's. */
+int wb_cli_say(const struct wb_cli *cli, enum wb_exit rc, const char *code, const char *text);
 /* Prints a document on stdout, and frees it: as one document, or with --ndjson in lines. list names
  * the member whose items are a line each; NULL: the document is one line. */
 void wb_cli_answer(const struct wb_cli *cli, wb_json *doc, const char *list);

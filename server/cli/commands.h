@@ -38,5 +38,10 @@ extern const struct wb_command wb_cmd_serve;
 extern const struct wb_command wb_cmd_engine;
 extern const struct wb_command wb_cmd_config;
 extern const struct wb_command wb_cmd_man;
+extern const struct wb_command wb_cmd_rerun;
+extern const struct wb_command wb_cmd_extend;
+extern const struct wb_command wb_cmd_queue;
+extern const struct wb_command wb_cmd_token;
+extern const struct wb_command wb_cmd_api;
 
 #endif

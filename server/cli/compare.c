@@ -12,6 +12,7 @@
 #include "server/base/units.h"
 #include "server/cli/commands.h"
 #include "server/cli/compare.h"
+#include "server/cli/remote_look.h"
 
 #define OUT_MAX (16u << 20)
 
@@ -84,6 +85,41 @@ static int compare(const struct wb_cli *cli, const void *opts, int argc, char **
     return WB_EXIT_OK;
 }
 
+/* On a server: the contrasts of one campaign's study. */
+static int remote(const struct wb_cli *cli, const void *opts, int argc, char **argv)
+{
+    const struct wb_cli_compare_options *o = opts;
+    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_remote *r = NULL;
+    WB_AUTO_FREE char *id = NULL;
+    wb_json *report = NULL;
+    int rc = 0;
+
+    if (argc > 1 || o->metric || o->threshold || o->force)
+        rc = wb_fail(&err, WB_INVALID,
+                     "on a server 'compare' takes one campaign and no option; several references "
+                     "are compared over a store, with --store DIR");
+    if (rc == 0)
+        rc = wb_remote_open(cli, &r, &err);
+    if (rc == 0)
+        rc = wb_remote_find_campaign(r, argv[0], &id, &err);
+    if (rc == 0)
+        rc = wb_remote_get(r, &report, &err, "/api/v1/campaigns/%s/report", id);
+    if (rc < 0) {
+        rc = wb_remote_fail(cli, r, &err);
+    } else if (cli->json) {
+        wb_cli_answer(cli, report, NULL);
+    } else {
+        wb_campaign_report_print(report, cli->width, &out);
+        add_next(report, id, &out);
+        wb_json_free(report);
+        wb_cli_print(&out);
+    }
+    wb_remote_free(r);
+    return rc;
+}
+
 static const struct wb_opt compare_opts[] = {
     {"metric", 0, WB_OPT_TEXT, offsetof(struct wb_cli_compare_options, metric), "NAME", 0, 0,
      "the metric that decides (such as max.throughput)"},
@@ -108,4 +144,5 @@ const struct wb_command wb_cmd_compare = {
     .min_args = 1,
     .max_args = -1,
     .run = compare,
+    .remote = remote,
 };

@@ -438,5 +438,6 @@ const struct wb_command wb_cmd_doctor = {
         "(over two seconds), the container engine, disk, and what earlier campaigns left.\n"
         "Changes nothing. Exit code 17: unfit, a run would be refused or mean nothing.\n"
         "'caution' is what may make runs noisy or leaves a form out.\n",
+    .here = true,
     .run = doctor,
 };

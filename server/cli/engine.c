@@ -88,6 +88,7 @@ const struct wb_command wb_cmd_engine = {
     .min_args = 1,
     .max_args = 1,
     .run = run,
+    .here = true,
     .hidden = true,
     .no_files = true,
 };

@@ -25,9 +25,13 @@ static const char *const exit_rows[][2] = {
     {"15", "damage was found in the store"},
     {"16", "something is left on the host, or a teardown is incomplete"},
     {"17", "doctor: this host is unfit"},
+    {"20", "the server does not know who asks, or the token may not"},
     {"21", "not found"},
     {"22", "conflict: held by another, in the wrong state, or not unique"},
-    {"130", "interrupted"},
+    {"23", "the server does not answer"},
+    {"24", "waited long enough; the work goes on"},
+    {"25", "the server takes no more requests for now"},
+    {"130", "interrupted; with a server: detached, the work goes on"},
     {NULL, NULL},
 };
 static const char *const environment_rows[][2] = {
@@ -39,8 +43,10 @@ static const char *const environment_rows[][2] = {
     {"WB_LOAD", "the load program; default: wb-load beside this program"},
     {"WB_DOCKER_SOCKET", "the container engine's socket; else that of DOCKER_HOST=unix://..., else "
                          "/var/run/docker.sock"},
-    {"WB_SERVER", "URL of the service that commands speak to"},
-    {"WB_TOKEN_FILE", "a file that holds the token for it"},
+    {"WB_SERVER", "URL of the service to ask instead of this machine"},
+    {"WB_TOKEN", "the token for it; --token-file rules over it, it rules over WB_TOKEN_FILE"},
+    {"WB_TOKEN_FILE", "a file with the token that only its owner may read"},
+    {"WB_CA", "PEM file of who may sign the service's certificate; default: the system's"},
     {"WB_PUSH_REMOTE", "where 'push' sends records when no REMOTE is given"},
     {"WB_PRICE_BOOK", "the price book of 'value'"},
     {"WB_WEB", "the folder of the pages that 'serve' shows"},

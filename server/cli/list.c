@@ -9,6 +9,7 @@
 #include "server/cli/history.h"
 #include "server/cli/list_hosts.h"
 #include "server/cli/records.h"
+#include "server/cli/remote_look.h"
 #include "server/record/annotate.h"
 
 struct options {
@@ -292,6 +293,98 @@ static int list(const struct wb_cli *cli, const void *options, int argc, char **
     return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
 }
 
+/* Campaigns of a server: also those that wait or run. */
+static void print_submitted(const struct wb_cli *cli, const wb_json *list, struct wb_buf *out)
+{
+    struct wb_table *t = wb_table_new();
+
+    wb_table_column(t, "campaign", WB_RIGHT);
+    wb_table_column(t, "study", WB_LEFT);
+    wb_table_column(t, "state", WB_LEFT);
+    wb_table_column(t, "arms", WB_RIGHT);
+    wb_table_column(t, "rounds", WB_RIGHT);
+    wb_table_column(t, "sent (UTC)", WB_RIGHT);
+    for (size_t i = 0; i < wb_json_len(list); i++) {
+        const wb_json *c = wb_json_at(list, i);
+        struct wb_buf when = WB_BUF_INIT(64);
+
+        wb_cli_when(wb_json_str_or(c, "submitted_at", ""), &when);
+        wb_table_row(t);
+        wb_table_cell(t, "%s", wb_json_str_or(c, "id", ""));
+        wb_table_cell(t, "%s", wb_json_str_or(c, "study", "-"));
+        wb_table_cell(t, "%s", wb_json_str_or(c, "state", "-"));
+        wb_table_cell(t, "%lld", (long long)wb_json_int_or(c, "arms", 0));
+        wb_table_cell(t, "%lld", (long long)wb_json_int_or(c, "rounds", 0));
+        wb_table_cell(t, "%s", wb_buf_str(&when));
+        wb_buf_release(&when);
+    }
+    wb_table_print(t, cli->width, out);
+    wb_table_free(t);
+}
+
+/* One page, or with --ndjson and without --limit all of them, of a server. */
+static int remote_pages(const struct wb_cli *cli, struct wb_remote *r, enum what what,
+                        const struct options *o, struct wb_err *err)
+{
+    bool all = cli->ndjson && !o->limit;
+    WB_AUTO_FREE char *cursor = wb_strdup(o->from);
+    struct wb_remote_list l = {.what = whats[what],
+                               .filters = &o->filters,
+                               .sort = o->sort,
+                               .limit = all ? 500 : o->limit};
+    int rc;
+
+    do {
+        struct wb_buf out = WB_BUF_INIT(64u << 20);
+        char *next = NULL;
+        wb_json *items = NULL;
+
+        l.cursor = cursor;
+        rc = wb_remote_list(r, &l, &items, &next, err);
+        if (rc == 0 && what == CAMPAIGNS && !cli->json && wb_json_len(items)) {
+            print_submitted(cli, items, &out);
+            wb_cli_print(&out);
+            wb_json_free(items);
+            (void)fprintf(stderr, "%s\n",
+                          next ? "there are more: --limit N shows N"
+                               : "'weighbridge show CAMPAIGN' lists its runs");
+        } else if (rc == 0) {
+            answer(cli, what, items, next);
+        }
+        wb_buf_release(&out);
+        free(cursor);
+        cursor = next;
+    } while (rc == 0 && all && cursor);
+    return rc;
+}
+
+static int remote(const struct wb_cli *cli, const void *options, int argc, char **argv)
+{
+    const struct options *o = options;
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_remote *r = NULL;
+    int what = RUNS, rc = 0;
+
+    while (argc && whats[what] && strcmp(whats[what], argv[0]) != 0)
+        what++;
+    if (!whats[what]) {
+        WB_AUTO_FREE char *hint = wb_did_you_mean(argv[0], whats);
+        WB_AUTO_FREE char *words = wb_word_list(whats);
+
+        rc = wb_fail(&err, WB_INVALID, "cannot list '%s'%s; allowed: %s", argv[0], hint, words);
+    } else if (what == FINDINGS && !cli->json) {
+        rc = wb_fail(&err, WB_INVALID,
+                     "the findings of a server come with --json or --ndjson, or on its page");
+    }
+    if (rc == 0)
+        rc = wb_remote_open(cli, &r, &err);
+    if (rc == 0)
+        rc = remote_pages(cli, r, (enum what)what, o, &err);
+    rc = rc < 0 ? wb_remote_fail(cli, r, &err) : WB_EXIT_OK;
+    wb_remote_free(r);
+    return rc;
+}
+
 const struct wb_command wb_cmd_list = {
     .name = "list",
     .args = "[runs|campaigns|series|findings|annotations|hosts]",
@@ -310,4 +403,5 @@ const struct wb_command wb_cmd_list = {
     .opts_size = sizeof(struct options),
     .max_args = 1,
     .run = list,
+    .remote = remote,
 };

@@ -7,6 +7,7 @@
 #include "server/cli/live.h"
 #include "server/cli/logs_follow.h"
 #include "server/cli/records.h"
+#include "server/cli/remote_look.h"
 
 #define STREAM_MAX (1u << 30) /* as much as a record holds of one stream */
 #define SHOWN_MAX (2u << 30)
@@ -17,7 +18,7 @@ struct options {
 };
 static const struct wb_opt opts[] = {
     {"follow", 'f', WB_OPT_FLAG, offsetof(struct options, follow), NULL, 0, 0,
-     "of a campaign or run that goes on here: until it is over"},
+     "of a campaign or run that goes on here, or of one stream of a server's run: to its end"},
     {"stream", 's', WB_OPT_TEXT, offsetof(struct options, stream), "NAME", 0, 0,
      "only this one, byte for byte unless to a terminal"},
     {0},
@@ -61,9 +62,23 @@ static wb_json *stream_json(const char *name, const wb_json *facts, const struct
     return j;
 }
 
+/* Where streams come from: a store, or a server. */
+struct source {
+    struct wb_store *store;
+    struct wb_remote *remote;
+    const char *run; /* whole id */
+};
+
+static int read_stream(const struct source *src, const char *name, struct wb_buf *out,
+                       struct wb_err *err)
+{
+    return src->store ? wb_store_read_raw(src->store, src->run, name, out, err)
+                      : wb_remote_raw(src->remote, src->run, name, out, err);
+}
+
 /* The streams asked for, each once: all logs with a head each, or the one named. A named one goes
  * out as it is, unless to a terminal, which a log could drive. */
-static int read_streams(struct wb_store *s, const char *run, const char *only, const wb_json *raw,
+static int read_streams(const struct source *src, const char *only, const wb_json *raw,
                         wb_json *streams, struct wb_buf *text, struct wb_err *err)
 {
     int rc = 0;
@@ -76,7 +91,7 @@ static int read_streams(struct wb_store *s, const char *run, const char *only, c
             continue;
         if (!only && !streams && wb_json_int_or(wb_json_iter_value(it), "bytes", 0) == 0)
             continue; /* nothing to read */
-        rc = wb_store_read_raw(s, run, name, &data, err);
+        rc = read_stream(src, name, &data, err);
         if (rc == 0 && streams)
             wb_json_push(streams, stream_json(name, wb_json_iter_value(it), &data));
         else if (rc == 0 && only && !isatty(STDOUT_FILENO))
@@ -94,34 +109,30 @@ static int read_streams(struct wb_store *s, const char *run, const char *only, c
     return rc;
 }
 
-static int print_logs(const struct wb_cli *cli, struct wb_store *s, const char *run,
+static int print_logs(const struct wb_cli *cli, const struct source *src, const wb_json *summary,
                       const char *only, struct wb_err *err)
 {
     struct wb_buf text = WB_BUF_INIT(SHOWN_MAX);
-    WB_AUTO_JSON wb_json *summary = NULL;
     WB_AUTO_JSON wb_json *doc = cli->json ? wb_json_object() : NULL;
     wb_json *streams = NULL;
-    const wb_json *raw;
-    int rc = wb_store_read(s, run, "summary", &summary, err);
+    const wb_json *raw = wb_json_get(summary, "raw");
+    int rc;
 
-    if (rc < 0)
-        return rc;
-    raw = wb_json_get(summary, "raw");
     if (only && !wb_json_get(raw, only))
-        return no_stream(run, only, raw, err);
+        return no_stream(src->run, only, raw, err);
     if (doc) {
         streams = wb_json_array();
-        wb_json_set_str(doc, "run", run);
+        wb_json_set_str(doc, "run", src->run);
         wb_json_set(doc, "streams", streams);
     }
-    rc = read_streams(s, run, only, raw, streams, &text, err);
+    rc = read_streams(src, only, raw, streams, &text, err);
     if (rc == 0 && doc)
         wb_cli_answer(cli, WB_STEAL(doc), "streams");
     else if (rc == 0 && text.len == 0 && !only)
         (void)fprintf(stderr,
                       "the logs of %s are empty; 'weighbridge show %s' lists all of its "
                       "raw data\n",
-                      run, run);
+                      src->run, src->run);
     if (rc == 0)
         wb_cli_print(&text);
     wb_buf_release(&text);
@@ -145,12 +156,22 @@ static int follow(const struct wb_cli *cli, const char *typed, const char *strea
     return wb_logs_follow(&(struct wb_logs_follow){cli, campaign, run, stream});
 }
 
+static int no_campaign(const struct wb_cli_id *id, struct wb_err *err)
+{
+    if (id->run)
+        return 0;
+    return wb_fail(err, WB_INVALID,
+                   "%s is a campaign; logs are kept run by run, 'weighbridge show %s' lists them",
+                   id->campaign, id->campaign);
+}
+
 static int logs(const struct wb_cli *cli, const void *options, int argc, char **argv)
 {
     const struct options *o = options;
     struct wb_err err = WB_ERR_INIT;
     struct wb_store *s = NULL;
     struct wb_cli_id id = {0};
+    WB_AUTO_JSON wb_json *summary = NULL;
     int followed = o->follow ? follow(cli, argv[0], o->stream) : -1, rc;
 
     (void)argc; /* one, checked before */
@@ -159,16 +180,45 @@ static int logs(const struct wb_cli *cli, const void *options, int argc, char **
     rc = wb_cli_open_store(cli, &s, &err);
     if (rc == 0)
         rc = wb_cli_find(s, argv[0], &id, &err);
-    if (rc == 0 && !id.run)
-        rc = wb_fail(&err, WB_INVALID,
-                     "%s is a campaign; logs are kept run by run, 'weighbridge show %s' lists them "
-                     "(-f follows one that runs)",
-                     id.campaign, id.campaign);
     if (rc == 0)
-        rc = print_logs(cli, s, id.run, o->stream, &err);
+        rc = no_campaign(&id, &err);
+    if (rc == 0)
+        rc = wb_store_read(s, id.run, "summary", &summary, &err);
+    if (rc == 0)
+        rc = print_logs(cli, &(struct source){.store = s, .run = id.run}, summary, o->stream, &err);
     wb_cli_id_release(&id);
     wb_store_close(s);
     return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
+}
+
+static int remote(const struct wb_cli *cli, const void *options, int argc, char **argv)
+{
+    const struct options *o = options;
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_remote *r = NULL;
+    struct wb_cli_id id = {0};
+    WB_AUTO_JSON wb_json *summary = NULL;
+    int rc = wb_remote_open(cli, &r, &err);
+
+    (void)argc;
+    if (rc == 0 && o->follow) {
+        rc = wb_remote_follow_log(cli, r, argv[0], o->stream);
+        wb_remote_free(r);
+        return rc;
+    }
+    if (rc == 0)
+        rc = wb_remote_find(r, argv[0], &id.run, &id.campaign, &err);
+    if (rc == 0)
+        rc = no_campaign(&id, &err);
+    if (rc == 0)
+        rc = wb_remote_get(r, &summary, &err, "/api/v1/runs/%s", id.run);
+    if (rc == 0)
+        rc =
+            print_logs(cli, &(struct source){.remote = r, .run = id.run}, summary, o->stream, &err);
+    rc = rc < 0 ? wb_remote_fail(cli, r, &err) : WB_EXIT_OK;
+    wb_cli_id_release(&id);
+    wb_remote_free(r);
+    return rc;
 }
 
 const struct wb_command wb_cmd_logs = {
@@ -188,4 +238,5 @@ const struct wb_command wb_cmd_logs = {
     .min_args = 1,
     .max_args = 1,
     .run = logs,
+    .remote = remote,
 };

@@ -2,13 +2,14 @@
 #include <string.h>
 
 #include "server/cli/commands.h"
+#include "server/cli/remote_run.h"
 #include "server/cli/session.h"
 #include "server/cli/study_args.h"
 #include "server/engine/resume.h"
 
 struct opts {
     int64_t wait_s;
-    bool quiet, accept_changes;
+    bool quiet, accept_changes, wait;
 };
 static const struct wb_opt rows[] = {
     {"accept-changes", 0, WB_OPT_FLAG, offsetof(struct opts, accept_changes), NULL, 0, 0,
@@ -16,6 +17,8 @@ static const struct wb_opt rows[] = {
     {"wait-for-host", 0, WB_OPT_INT, offsetof(struct opts, wait_s), "SECONDS", 0, 604800,
      "wait this long while another uses this host"},
     {"quiet", 'q', WB_OPT_FLAG, offsetof(struct opts, quiet), NULL, 0, 0, "no progress"},
+    {"wait", 0, WB_OPT_FLAG, offsetof(struct opts, wait), NULL, 0, 0,
+     "server: follow it to the end"},
     {0},
 };
 
@@ -63,6 +66,21 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
     return rc;
 }
 
+static int remote(const struct wb_cli *cli, const void *opts, int argc, char **argv)
+{
+    const struct opts *o = opts;
+    const struct wb_study_args none = {0};
+    const struct wb_remote_submit s = {.args = &none, .wait = o->wait, .quiet = o->quiet};
+    struct wb_err err = WB_ERR_INIT;
+
+    (void)argc;
+    if (!o->accept_changes && !o->wait_s)
+        return wb_remote_again(cli, argv[0], "resume", &s);
+    (void)wb_fail(&err, WB_INVALID,
+                  "--accept-changes and --wait-for-host are for this machine: leave them out");
+    return wb_cli_fail(cli, &err);
+}
+
 const struct wb_command wb_cmd_resume = {
     .name = "resume",
     .args = "CAMPAIGN",
@@ -75,4 +93,5 @@ const struct wb_command wb_cmd_resume = {
     .min_args = 1,
     .max_args = 1,
     .run = run,
+    .remote = remote,
 };

@@ -1,13 +1,16 @@
 /* `run STUDY`: the campaign engine in the foreground. */
 #include "server/cli/commands.h"
+#include "server/cli/remote_run.h"
 #include "server/cli/session.h"
 #include "server/cli/study_args.h"
 
 struct opts {
     struct wb_study_args study; /* first: WB_STUDY_OPTS */
     const char *controller;
-    int64_t wait_s;
-    bool quiet;
+    int64_t wait_s, priority;
+    bool quiet, wait;
+    const char *reason, *key;
+    struct wb_strv labels;
 };
 static const struct wb_opt rows[] = {
     WB_STUDY_OPTS,
@@ -16,6 +19,16 @@ static const struct wb_opt rows[] = {
     {"wait-for-host", 0, WB_OPT_INT, offsetof(struct opts, wait_s), "SECONDS", 0, 604800,
      "wait this long while another uses this host"},
     {"quiet", 'q', WB_OPT_FLAG, offsetof(struct opts, quiet), NULL, 0, 0, "no progress"},
+    {"wait", 0, WB_OPT_FLAG, offsetof(struct opts, wait), NULL, 0, 0,
+     "server: follow it to the end, with the exit codes below"},
+    {"priority", 0, WB_OPT_INT, offsetof(struct opts, priority), "N", -100, 100,
+     "server: before those with a lower one"},
+    {"label", 0, WB_OPT_LIST, offsetof(struct opts, labels), "TEXT", 0, 0,
+     "server: a word to find it by; may be given again"},
+    {"reason", 0, WB_OPT_TEXT, offsetof(struct opts, reason), "TEXT", 0, 0,
+     "server: why it is run"},
+    {"key", 0, WB_OPT_TEXT, offsetof(struct opts, key), "KEY", 0, 0,
+     "server: the same campaign, however often it is sent with this key within a day"},
     {0},
 };
 
@@ -39,14 +52,43 @@ static int prepare(const struct wb_cli *cli, const struct opts *o, const char *f
     return rc;
 }
 
+static int remote(const struct wb_cli *cli, const void *opts, int argc, char **argv)
+{
+    const struct opts *o = opts;
+    struct wb_err err = WB_ERR_INIT;
+    const struct wb_remote_submit s = {.path = "/api/v1/campaigns",
+                                       .file = argv[0],
+                                       .args = &o->study,
+                                       .priority = o->priority,
+                                       .reason = o->reason,
+                                       .labels = &o->labels,
+                                       .key = o->key,
+                                       .wait = o->wait,
+                                       .quiet = o->quiet};
+
+    (void)argc;
+    if (!o->controller && !o->wait_s)
+        return wb_remote_submit(cli, &s);
+    (void)wb_fail(&err, WB_INVALID,
+                  "--controller and --wait-for-host are for this machine: a server has its own "
+                  "store and queue");
+    return wb_cli_fail(cli, &err);
+}
+
 static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
     const struct opts *o = opts;
     struct wb_problems problems = {0};
     struct wb_session s = {0};
     struct wb_err err = WB_ERR_INIT;
-    int rc = prepare(cli, o, argv[0], &s, &problems, &err);
+    int rc;
 
+    if (o->wait || o->priority || o->reason || o->key || o->labels.n)
+        rc = wb_fail(&err, WB_INVALID,
+                     "--wait, --priority, --label, --reason and --key are for a server: name it "
+                     "with --server URL or in WB_SERVER");
+    else
+        rc = prepare(cli, o, argv[0], &s, &problems, &err);
     if (rc < 0)
         rc = wb_cli_fail(cli, &err);
     else if (!s.plan)
@@ -62,9 +104,12 @@ static int run(const struct wb_cli *cli, const void *opts, int argc, char **argv
 const struct wb_command wb_cmd_run = {
     .name = "run",
     .args = "STUDY",
-    .summary = "run a study here and say what differs",
+    .summary = "run a study here, or on a server, and say what differs",
     .help = "Checks everything first, deploys each arm in shuffled rounds, measures, removes,\n"
             "records every run in the store and prints the comparison. Ctrl-C cancels cleanly.\n\n"
+            "With --server: sends the study and prints the campaign's id. With --wait it is\n"
+            "followed to its end; Ctrl-C detaches (130) and the campaign goes on. A study that\n"
+            "was sent is never run twice because an answer was lost on the way.\n\n"
             "Exit: 0 done, 2 invalid study, 12 a run failed by the database, 13 by the\n"
             "infrastructure, 14 no valid run, 16 something was left, 22 the host is used by\n"
             "another or in quarantine, 130 cancelled.\n",
@@ -73,4 +118,5 @@ const struct wb_command wb_cmd_run = {
     .min_args = 1,
     .max_args = 1,
     .run = run,
+    .remote = remote,
 };

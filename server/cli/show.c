@@ -6,6 +6,7 @@
 #include "server/base/units.h"
 #include "server/cli/commands.h"
 #include "server/cli/records.h"
+#include "server/cli/remote_look.h"
 #include "server/record/annotate.h"
 
 #define OUT_MAX (64u << 20)
@@ -471,18 +472,14 @@ static int read_run(struct wb_store *s, const char *id, wb_json **out, struct wb
     return rc;
 }
 
-static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id,
-                    struct wb_err *err)
+/* Takes run. */
+static void tell_run(const struct wb_cli *cli, wb_json *run)
 {
     struct wb_buf out = WB_BUF_INIT(OUT_MAX);
-    wb_json *run = NULL;
-    int rc = read_run(s, id, &run, err);
 
-    if (rc < 0)
-        return rc;
     if (cli->json) {
         wb_cli_answer(cli, run, NULL);
-        return 0;
+        return;
     }
     print_identity(run, &out);
     print_judgement(run, &out);
@@ -498,7 +495,17 @@ static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id
     print_rest(run, &out);
     wb_cli_print(&out);
     wb_json_free(run);
-    return 0;
+}
+
+static int show_run(const struct wb_cli *cli, struct wb_store *s, const char *id,
+                    struct wb_err *err)
+{
+    wb_json *run = NULL;
+    int rc = read_run(s, id, &run, err);
+
+    if (rc == 0)
+        tell_run(cli, run);
+    return rc;
 }
 
 /* ---- a campaign ---- */
@@ -512,6 +519,8 @@ static void print_campaign(const struct wb_cli *cli, const wb_json *c, struct wb
     head_line(out, "campaign", id);
     wb_buf_adds(&b, wb_json_str_or(c, "study", "?"));
     head_built(out, "study", &b);
+    if (wb_json_str_or(c, "state", NULL))
+        head_line(out, "state", wb_json_str_or(c, "state", ""));
     b = (struct wb_buf)WB_BUF_INIT(65536);
     add_words(&b, wb_json_get(c, "arms"), ", ");
     head_built(out, "arms", &b);
@@ -527,11 +536,24 @@ static void print_campaign(const struct wb_cli *cli, const wb_json *c, struct wb
                 id, id);
 }
 
+/* Takes c. */
+static void tell_campaign(const struct wb_cli *cli, wb_json *c)
+{
+    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
+
+    if (cli->json) {
+        wb_cli_answer(cli, c, NULL);
+        return;
+    }
+    print_campaign(cli, c, &out);
+    wb_cli_print(&out);
+    wb_json_free(c);
+}
+
 static int show_campaign(const struct wb_cli *cli, struct wb_store *s, const char *id,
                          struct wb_err *err)
 {
     const struct wb_list_filter f = {.campaign = id};
-    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
     WB_AUTO_JSON wb_json *all = NULL;
     wb_json *runs = NULL, *c;
     int rc = wb_store_list(s, &f, &runs, err);
@@ -542,18 +564,11 @@ static int show_campaign(const struct wb_cli *cli, struct wb_store *s, const cha
     c = wb_json_ref(wb_json_at(all, 0));
     wb_json_set(c, "items", runs);
     rc = read_annotations(s, id, c, err);
-    if (rc < 0) {
+    if (rc < 0)
         wb_json_free(c);
-        return rc;
-    }
-    if (cli->json) {
-        wb_cli_answer(cli, c, NULL);
-        return 0;
-    }
-    print_campaign(cli, c, &out);
-    wb_cli_print(&out);
-    wb_json_free(c);
-    return 0;
+    else
+        tell_campaign(cli, c);
+    return rc;
 }
 
 static int show(const struct wb_cli *cli, const void *options, int argc, char **argv)
@@ -574,6 +589,61 @@ static int show(const struct wb_cli *cli, const void *options, int argc, char **
     return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
 }
 
+/* A campaign of a server, which may have no run yet. */
+static int remote_campaign(const struct wb_cli *cli, struct wb_remote *r, const char *id,
+                           struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *all = NULL;
+    WB_AUTO_JSON wb_json *notes = NULL;
+    wb_json *runs = NULL, *c = NULL, *seen;
+    int rc = wb_remote_get(r, &c, err, "/api/v1/campaigns/%s", id);
+
+    if (rc == 0)
+        rc = wb_remote_runs_of(r, id, &runs, err);
+    if (rc == 0)
+        rc = wb_remote_get(r, &notes, err, "/api/v1/campaigns/%s/annotations", id);
+    if (rc < 0) {
+        wb_json_free(runs);
+        wb_json_free(c);
+        return rc;
+    }
+    all = wb_cli_campaigns(runs);
+    seen = wb_json_at(all, 0);
+    if (seen && !cli->json) { /* as it is shown of a store, and where it is */
+        wb_json_set_str(seen, "state", wb_json_str_or(c, "state", NULL));
+        wb_json_free(c);
+        c = wb_json_ref(seen);
+    }
+    wb_json_set(c, "items", runs);
+    wb_json_set(c, "annotations", wb_json_ref(wb_json_get(notes, "items")));
+    tell_campaign(cli, c);
+    return 0;
+}
+
+static int remote(const struct wb_cli *cli, const void *options, int argc, char **argv)
+{
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_remote *r = NULL;
+    struct wb_cli_id id = {0};
+    wb_json *run = NULL;
+    int rc = wb_remote_open(cli, &r, &err);
+
+    (void)options; /* it has none */
+    (void)argc;
+    if (rc == 0)
+        rc = wb_remote_find(r, argv[0], &id.run, &id.campaign, &err);
+    if (rc == 0 && id.campaign)
+        rc = remote_campaign(cli, r, id.campaign, &err);
+    else if (rc == 0)
+        rc = wb_remote_read_run(r, id.run, &run, &err);
+    if (rc == 0 && run)
+        tell_run(cli, run);
+    wb_cli_id_release(&id);
+    rc = rc < 0 ? wb_remote_fail(cli, r, &err) : WB_EXIT_OK;
+    wb_remote_free(r);
+    return rc;
+}
+
 const struct wb_command wb_cmd_show = {
     .name = "show",
     .args = "ID",
@@ -582,4 +652,5 @@ const struct wb_command wb_cmd_show = {
     .min_args = 1,
     .max_args = 1,
     .run = show,
+    .remote = remote,
 };

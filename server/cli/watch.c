@@ -11,6 +11,7 @@
 #include "server/cli/live.h"
 #include "server/cli/places.h"
 #include "server/cli/progress.h"
+#include "server/cli/remote_run.h"
 #include "server/engine/campaign.h"
 
 #define LOOK_NS (250 * WB_MS)
@@ -130,14 +131,21 @@ static int watch(const struct wb_cli *cli, const void *options, int argc, char *
     return code;
 }
 
+static int remote(const struct wb_cli *cli, const void *options, int argc, char **argv)
+{
+    (void)options; /* it has none */
+    return wb_remote_watch(cli, argc ? argv[0] : NULL);
+}
+
 const struct wb_command wb_cmd_watch = {
     .name = "watch",
     .args = "[CAMPAIGN]",
-    .summary = "follow a campaign that runs on this host",
+    .summary = "follow a campaign that runs on this host, or on a server",
     .help =
         "Without CAMPAIGN: the one that runs. Begins with what has happened so far, ends when\n"
         "the campaign does. Ctrl-C only stops looking (exit 130). With --json or --ndjson each\n"
         "event is a line of its own.\n",
     .max_args = 1,
     .run = watch,
+    .remote = remote,
 };

@@ -192,9 +192,9 @@ static int same_plan(const wb_json *had, const wb_json *now, const char *id, str
 static int rebuild(struct wb_resume *r, const char *id, const wb_json *study, const wb_json *plan,
                    const char *recipes, struct wb_problems *p, struct wb_err *err)
 {
-    struct wb_study_options options = {.recipes_dir = recipes};
+    /* Its pool was offered when it was accepted. */
+    struct wb_study_options options = {.recipes_dir = recipes, .any_pool = true};
     struct wb_host_facts host = {0};
-    WB_AUTO_JSON wb_json *now = NULL;
     struct wb_node *tree = NULL;
     uint64_t seed = 0;
     int rc = wb_node_from_json(study, &tree, err);
@@ -218,8 +218,86 @@ static int rebuild(struct wb_resume *r, const char *id, const wb_json *study, co
         return rc;
     free(r->plan->campaign);
     r->plan->campaign = wb_strdup(id);
-    now = wb_plan_json(r->plan);
-    return same_plan(plan, now, id, err);
+    return 0;
+}
+
+/* The order of the rounds that were planned stays what it was. */
+static int same_beginning(const wb_json *had, const struct wb_plan *now, const char *id,
+                          struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *json = wb_plan_json(now);
+    const wb_json *a = wb_json_get(had, "order"), *b = wb_json_get(json, "order");
+
+    for (size_t i = 0; i < wb_json_len(a); i++)
+        if (i >= wb_json_len(b) || !wb_json_equal(wb_json_at(a, i), wb_json_at(b, i)))
+            return wb_fail(err, WB_CONFLICT,
+                           "the plan of campaign %s cannot be made longer: round %zu would have "
+                           "another order",
+                           id, i + 1);
+    return 0;
+}
+
+static int write_doc(const char *dir, const char *name, const wb_json *doc, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/%s", dir, name);
+    struct wb_buf b = WB_BUF_INIT(DOC_MAX);
+    int rc;
+
+    wb_json_canonical(doc, &b);
+    rc = wb_buf_check(&b, name, err);
+    if (rc == 0)
+        rc = wb_file_write(path, b.data, b.len, 0644, err);
+    wb_buf_release(&b);
+    return rc;
+}
+
+/* "rounds" of a resolved study: a number, or with at_most. */
+static void set_rounds(wb_json *study, int64_t rounds)
+{
+    wb_json *had = wb_json_get(study, "rounds");
+
+    if (wb_json_type(had) == WB_JSON_OBJECT)
+        wb_json_set_int(had, "at_most", rounds);
+    else
+        wb_json_set_int(study, "rounds", rounds);
+}
+
+int wb_campaign_extend(const char *state_dir, const char *id, const char *recipes_dir,
+                       int64_t rounds, struct wb_err *err)
+{
+    struct wb_campaign_dir *c = NULL;
+    struct wb_resume r = {0};
+    struct wb_problems p = {0};
+    WB_AUTO_JSON wb_json *study = NULL;
+    WB_AUTO_JSON wb_json *plan = NULL;
+    WB_AUTO_JSON wb_json *longer = NULL;
+    WB_AUTO_FREE char *recipes = NULL;
+    int rc = wb_campaign_open(state_dir, id, &c, err);
+
+    if (rc == 0)
+        rc = wb_campaign_read(c, &study, &plan, err);
+    if (rc == 0) {
+        set_rounds(study, rounds);
+        recipes = recipes_of(wb_campaign_state(c), recipes_dir);
+        rc = rebuild(&r, id, study, plan, recipes, &p, err);
+    }
+    if (rc == 0 && !r.plan)
+        rc = wb_fail(err, WB_CONFLICT, "campaign %s with %lld rounds: %s", id, (long long)rounds,
+                     p.n ? p.v[0].message : "its study is refused");
+    if (rc == 0)
+        rc = same_beginning(plan, r.plan, id, err);
+    if (rc == 0) {
+        longer = wb_plan_json(r.plan);
+        rc = write_doc(wb_campaign_path(c), "study.json", study, err);
+    }
+    if (rc == 0)
+        rc = write_doc(wb_campaign_path(c), "plan.json", longer, err);
+    if (rc == 0)
+        rc = wb_campaign_set_state(c, "queued", true, err);
+    wb_campaign_close(c);
+    wb_resume_release(&r);
+    wb_problems_release(&p);
+    return rc;
 }
 
 int wb_resume_read(const char *state_dir, const char *id, const char *recipes_dir,
@@ -233,6 +311,7 @@ int wb_resume_read(const char *state_dir, const char *id, const char *recipes_di
     WB_AUTO_JSON wb_json *study = NULL;
     WB_AUTO_JSON wb_json *plan = NULL;
     WB_AUTO_JSON wb_json *state = NULL;
+    WB_AUTO_JSON wb_json *now = NULL;
     struct wb_resume r = {0};
     int rc;
 
@@ -250,6 +329,10 @@ int wb_resume_read(const char *state_dir, const char *id, const char *recipes_di
     r.store = wb_strdup(wb_json_str_or(state, "store", NULL));
     recipes = recipes_of(state, recipes_dir);
     rc = rebuild(&r, id, study, plan, recipes, p, err);
+    if (rc == 0 && r.plan) {
+        now = wb_plan_json(r.plan);
+        rc = same_plan(plan, now, id, err);
+    }
     if (rc < 0) {
         wb_resume_release(&r);
         return rc;

@@ -26,6 +26,11 @@ int wb_resume_read(const char *state_dir, const char *id, const char *recipes_di
                    struct wb_resume *out, struct wb_problems *p, struct wb_err *err) WB_MUST_CHECK;
 void wb_resume_release(struct wb_resume *r);
 
+/* Gives a campaign that no engine holds a plan with so many rounds in all and queues it; those that
+ * were planned keep their order. Repeating it is harmless. WB_CONFLICT says why it cannot be. */
+int wb_campaign_extend(const char *state_dir, const char *id, const char *recipes_dir,
+                       int64_t rounds, struct wb_err *err) WB_MUST_CHECK;
+
 struct wb_round {
     int attempts; /* that have at least one record */
     bool finished;

@@ -230,7 +230,7 @@ static const char *part_now(const struct wb_worker *w)
 }
 
 /* Tells the listener how far it is. */
-static void tell(const struct wb_worker *w, double rate_per_s, double p99_ms)
+static void tell(const struct wb_worker *w, double rate_per_s, double p99_ms, double errors_per_s)
 {
     wb_json *f = wb_json_object();
 
@@ -239,6 +239,8 @@ static void tell(const struct wb_worker *w, double rate_per_s, double p99_ms)
     wb_json_set_str(f, "part", w->part[0] ? w->part : part_now(w));
     if (!isnan(rate_per_s))
         wb_json_set_real(f, "rate_per_s", rate_per_s);
+    if (!isnan(errors_per_s))
+        wb_json_set_real(f, "errors_per_s", errors_per_s);
     wb_json_set_real(f, "p99_ms", p99_ms);
     wb_json_set_real(f, "elapsed_s", (double)(wb_now_ns(NULL) - w->began_ns) / 1e9);
     wb_json_set_real(f, "planned_s",
@@ -251,7 +253,7 @@ static void told(void *arg, const struct wb_tool_told *what)
     struct wb_worker *w = arg;
 
     memcpy(w->part, what->part, sizeof(w->part));
-    tell(w, what->rate_per_s, what->p99_ms);
+    tell(w, what->rate_per_s, what->p99_ms, what->errors_per_s);
 }
 
 /* Once in the middle of a phase: both sides are where the plan says, by the kernel's own word. */
@@ -302,7 +304,7 @@ static int look(struct wb_worker *w, const char *part)
 {
     sample(w, part);
     if (!w->tool->follow)
-        tell(w, NAN, NAN);
+        tell(w, NAN, NAN, NAN);
     return wb_run_alive(w->r);
 }
 

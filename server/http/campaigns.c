@@ -4,10 +4,11 @@
 
 #include "server/analysis/compare.h"
 #include "server/base/clock.h"
-#include "server/base/digest.h"
 #include "server/base/file.h"
 #include "server/engine/engine.h"
 #include "server/http/campaign_list.h"
+#include "server/http/campaigns.h"
+#include "server/queue/documents.h"
 #include "server/queue/queue.h"
 #include "server/record/query.h"
 
@@ -18,6 +19,7 @@ struct asked {
     wb_json *body;
     struct wb_study *study;
     struct wb_plan *plan;
+    int64_t version; /* of a stored study; 0: none */
 };
 
 static void release(struct asked *s)
@@ -37,17 +39,19 @@ static void release(struct asked *s)
     }
 
 static const struct wb_form study_form = {.name = "Study", .make = wb_study_schema};
-static const char *const study_ways[] = {"study", "study_text", NULL};
+static const char *const study_ways[] = {"study", "study_text", "study_name", NULL};
 static const struct wb_shape submission_rows[] = {
     {"study", WB_S_OBJECT, .of = &study_form, .help = "The study as an object; versions are texts"},
     {"study_text", WB_S_TEXT, .help = "The study as YAML"},
+    {"study_name", WB_S_TEXT, .min = 1, .max = 63, .help = "One that is stored here"},
+    {"study_version", WB_S_INT, .min = 1, .max = 1e9, .help = "Of it; the newest unless given"},
     {"profile", WB_S_TEXT, .min = 1, .max = 100, .help = "One of the study's profiles"},
     {"overrides", WB_S_OBJECT, .help = "Dotted paths of the study and their values"},
     {"rounds", WB_S_INT, .min = 1, .max = 1000},
     CAMPAIGN_ROWS,
     {0},
 };
-static const struct wb_form submission = {
+const struct wb_form wb_form_submission = {
     .name = "Submission",
     .rows = submission_rows,
     .one = study_ways,
@@ -84,6 +88,8 @@ static struct wb_study *read_study(struct wb_context *c, const wb_json *body, st
     struct wb_study_options options = {.profile = wb_json_str_or(body, "profile", NULL),
                                        .rounds = wb_json_int_or(body, "rounds", 0),
                                        .recipes_dir = c->service->recipes_dir};
+    const struct wb_host_pools *pools = c->service->pools;
+    WB_AUTO_FREE struct wb_pool_offer *offers = wb_calloc(pools->n, sizeof(*offers));
     struct wb_study *out = NULL;
     struct wb_node *tree = NULL;
     struct wb_err err = WB_ERR_INIT;
@@ -91,6 +97,11 @@ static struct wb_study *read_study(struct wb_context *c, const wb_json *body, st
     for (void *it = wb_json_first(overrides); it; it = wb_json_next(overrides, it))
         add_override(&list, wb_json_iter_key(it), wb_json_iter_value(it));
     options.overrides = list.v;
+    options.pools = offers;
+    for (size_t i = 0; i < pools->n; i++)
+        if (strcmp(pools->v[i].name, "local") != 0)
+            offers[options.npools++] = (struct wb_pool_offer){
+                .name = pools->v[i].name, .alike = (int64_t)wb_host_pool_alike(&pools->v[i])};
     if (text)
         tree = wb_yaml_check(text, strlen(text), p);
     else if (wb_node_from_json(study, &tree, &err) < 0)
@@ -128,12 +139,37 @@ static void plan_study(struct wb_context *c, struct asked *s, struct wb_problems
     wb_host_facts_release(&host);
 }
 
+/* Puts the text of a stored study in its place. False after answering. */
+static bool fetch_study(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
+                        struct asked *s)
+{
+    const char *name = wb_json_str_or(s->body, "study_name", "");
+    WB_AUTO_JSON wb_json *doc = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    int rc = wb_document_get(c->db, "study", name, wb_json_int_or(s->body, "study_version", 0),
+                             &doc, &err);
+
+    if (rc == -WB_NOT_FOUND) {
+        wb_answer_problem(q, a, 422, "validation", err.root, NULL);
+        return false;
+    }
+    if (rc < 0) {
+        wb_answer_error(q, a, &err);
+        return false;
+    }
+    s->version = wb_json_int_or(doc, "version", 0);
+    wb_json_set_str(s->body, "study_text", wb_json_str_or(doc, "text", ""));
+    return true;
+}
+
 /* Reads body and study. False after answering with a problem that is not one of the study. */
 static bool read_asked(struct wb_context *c, struct wb_request *q, struct wb_answer *a,
                        struct asked *s, struct wb_problems *p)
 {
-    s->body = wb_request_object(q, a, &submission);
+    s->body = wb_request_object(q, a, &wb_form_submission);
     if (!s->body)
+        return false;
+    if (wb_json_get(s->body, "study_name") && !fetch_study(c, q, a, s))
         return false;
     plan_study(c, s, p);
     return true;
@@ -242,8 +278,8 @@ static void add_links(wb_json *o, const char *id)
     wb_json_set(o, "links", links);
 }
 
-static void answer_campaign(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
-                            const char *id, int status)
+void wb_campaign_answer(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
+                        const char *id, int status)
 {
     struct wb_err err = WB_ERR_INIT;
     wb_json *o = NULL, *plan;
@@ -270,7 +306,7 @@ static void answer_campaign(struct wb_context *c, const struct wb_request *q, st
 
 static void get_campaign(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
-    answer_campaign(c, q, a, q->args[0], 200);
+    wb_campaign_answer(c, q, a, q->args[0], 200);
 }
 
 static void list_campaigns(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
@@ -308,10 +344,27 @@ static void list_campaigns(struct wb_context *c, struct wb_request *q, struct wb
     wb_answer_list(q, a, items, next);
 }
 
+bool wb_study_text_check(struct wb_context *c, struct wb_request *q, struct wb_answer *a,
+                         const char *text)
+{
+    struct asked s = {.body = wb_json_object()};
+    struct wb_problems p = {0};
+    bool ok;
+
+    wb_json_set_str(s.body, "study_text", text);
+    plan_study(c, &s, &p);
+    ok = s.plan != NULL;
+    if (!ok)
+        answer_study_problems(q, a, &p);
+    wb_problems_release(&p);
+    release(&s);
+    return ok;
+}
+
 /* ---- starting ---- */
 
 /* The order of keys and white space do not make another request. */
-static void request_digest(const struct wb_request *q, char hex[WB_SHA256_HEX])
+void wb_request_digest(const struct wb_request *q, char hex[WB_SHA256_HEX])
 {
     struct wb_sha256 *d = wb_sha256_new();
     struct wb_buf same = WB_BUF_INIT(8u * WB_HTTP_BODY_MAX);
@@ -327,14 +380,14 @@ static void request_digest(const struct wb_request *q, char hex[WB_SHA256_HEX])
     wb_buf_release(&same);
 }
 
-static void accepted(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
-                     const char *id)
+void wb_campaign_accepted(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
+                          const char *id)
 {
     WB_AUTO_FREE char *where = wb_strf("/api/v1/campaigns/%s", id);
 
     wb_answer_header(a, "Location", where);
     wb_answer_header(a, "Retry-After", "2");
-    answer_campaign(c, q, a, id, 202);
+    wb_campaign_answer(c, q, a, id, 202);
 }
 
 static void forget_folder(const struct wb_service *s, const char *id)
@@ -363,12 +416,15 @@ static void enqueue(struct wb_context *c, struct wb_request *q, struct wb_answer
                                       .forecast_s = plan->forecast_s,
                                       .key = key,
                                       .digest = digest,
-                                      .rerun_of = rerun_of};
+                                      .rerun_of = rerun_of,
+                                      .pool = s->study->pool,
+                                      .hosts = wb_study_hosts(s->study),
+                                      .study_version = s->version};
     struct wb_err err = WB_ERR_INIT;
     char *earlier = NULL;
     int rc;
 
-    request_digest(q, digest);
+    wb_request_digest(q, digest);
     rc = wb_engine_enqueue(plan, c->store, c->service->state_dir, &err);
     if (rc == 0)
         rc = wb_queue_add(c->db, &sub, wb_now_unix_ms(NULL), &earlier, &err);
@@ -378,13 +434,13 @@ static void enqueue(struct wb_context *c, struct wb_request *q, struct wb_answer
         wb_answer_error(q, a, &err);
     } else {
         wb_dispatch_wake(c->service->dispatch);
-        accepted(c, q, a, earlier ? earlier : plan->campaign);
+        wb_campaign_accepted(c, q, a, earlier ? earlier : plan->campaign);
     }
     free(earlier);
 }
 
 /* A request that was made before with the same key is answered as then. */
-static bool answered_before(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
+bool wb_request_answered(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     const char *key = q->headers[WB_H_IDEMPOTENCY_KEY];
     WB_AUTO_FREE char *id = NULL;
@@ -398,14 +454,14 @@ static bool answered_before(struct wb_context *c, struct wb_request *q, struct w
         wb_answer_problem(q, a, 400, "validation", "an Idempotency-Key has 1 to 200 bytes", NULL);
         return true;
     }
-    request_digest(q, digest);
+    wb_request_digest(q, digest);
     rc = wb_queue_find_key(c->db, q->token.id, key, digest, wb_now_unix_ms(NULL), &id, &err);
     if (rc == -WB_CONFLICT)
         wb_answer_problem(q, a, 422, "idempotency-mismatch", err.root, NULL);
     else if (rc < 0)
         wb_answer_error(q, a, &err);
     else if (id)
-        accepted(c, q, a, id);
+        wb_campaign_accepted(c, q, a, id);
     return rc < 0 || id;
 }
 
@@ -415,7 +471,7 @@ static void start_campaign(struct wb_context *c, struct wb_request *q, struct wb
     struct asked s = {0};
     struct wb_problems p = {0};
 
-    if (answered_before(c, q, a))
+    if (wb_request_answered(c, q, a))
         return;
     if (read_asked(c, q, a, &s, &p)) {
         if (dry && !strcmp(dry, "true"))
@@ -439,7 +495,7 @@ static void cancel_campaign(struct wb_context *c, struct wb_request *q, struct w
         return;
     }
     wb_dispatch_wake(c->service->dispatch);
-    answer_campaign(c, q, a, q->args[0], 202);
+    wb_campaign_answer(c, q, a, q->args[0], 202);
 }
 
 /* The study of an earlier campaign, as its folder or one of its records has it. WB_NOT_FOUND when
@@ -472,7 +528,7 @@ static void rerun_campaign(struct wb_context *c, struct wb_request *q, struct wb
     struct wb_err err = WB_ERR_INIT;
     wb_json *study = NULL;
 
-    if (answered_before(c, q, a))
+    if (wb_request_answered(c, q, a))
         return;
     s.body = wb_request_object(q, a, &again);
     if (!s.body)
@@ -518,58 +574,6 @@ static void get_report(struct wb_context *c, struct wb_request *q, struct wb_ans
         wb_answer_json(q, a, 200, report);
 }
 
-/* Seconds until a running campaign is over, by its forecast; at least 0. */
-static double left_of(const wb_json *running, int64_t now_ms)
-{
-    int64_t started = now_ms;
-    double left;
-
-    if (wb_parse_time(wb_json_str_or(running, "started_at", ""), &started, NULL) < 0)
-        started = now_ms;
-    left = wb_json_real_or(running, "forecast_s", 0) - (double)(now_ms - started) / 1000;
-    return left > 0 ? left : 0;
-}
-
-static void get_queue(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
-{
-    WB_AUTO_JSON wb_json *running = NULL;
-    wb_json *waiting = NULL, *o;
-    struct wb_err err = WB_ERR_INIT;
-    int64_t now = wb_now_unix_ms(NULL);
-    double after = 0;
-    int rc = wb_queue_list(c->db, "running", NULL, 100, &running, &err);
-
-    if (rc == 0)
-        rc = wb_queue_waiting(c->db, &waiting, &err);
-    if (rc < 0) {
-        wb_answer_error(q, a, &err);
-        return;
-    }
-    for (size_t i = 0; i < wb_json_len(running); i++)
-        after += left_of(wb_json_at(running, i), now);
-    for (size_t i = 0; i < wb_json_len(waiting); i++) {
-        wb_json *w = wb_json_at(waiting, i);
-        const wb_json *before = i ? wb_json_at(waiting, i - 1) : wb_json_at(running, 0);
-        WB_AUTO_FREE char *why = before ? wb_strf("the host measures one campaign at a time; "
-                                                  "before it comes %s",
-                                                  wb_json_str_or(before, "id", ""))
-                                        : wb_strdup("it starts within a second");
-        struct wb_buf at = WB_BUF_INIT(64);
-
-        wb_format_time(now + (int64_t)(after * 1000), &at);
-        wb_json_set_int(w, "position", (int64_t)i + 1);
-        wb_json_set_str(w, "waiting_for", why);
-        wb_json_set_str(w, "expected_start", wb_buf_str(&at));
-        after += wb_json_real_or(w, "forecast_s", 0);
-        wb_buf_release(&at);
-    }
-    o = wb_json_object();
-    wb_json_set(o, "running", wb_json_copy(running));
-    wb_json_set(o, "items", waiting);
-    wb_json_set(o, "next", wb_json_null());
-    wb_answer_json(q, a, 200, o);
-}
-
 /* ---- what comes back ---- */
 
 static const struct wb_shape problem_rows[] = {
@@ -590,9 +594,9 @@ static const struct wb_shape check_rows[] = {
 };
 static const struct wb_form check_form = {.name = "Check", .rows = check_rows};
 
-static const char *const states[] = {"queued",      "running",         "finished",
-                                     "failed",      "cancelled",       "incomplete",
-                                     "interrupted", WB_STATE_RECORDED, NULL};
+const char *const wb_campaign_states[] = {"queued",      "running",         "finished",
+                                          "failed",      "cancelled",       "incomplete",
+                                          "interrupted", WB_STATE_RECORDED, NULL};
 static const struct wb_shape progress_rows[] = {
     {"recorded", WB_S_INT, .flags = WB_S_NEED},
     {"outcomes", WB_S_OBJECT, WB_S_NEED, .help = "How many runs ended with each outcome"},
@@ -608,54 +612,20 @@ static const struct wb_shape link_rows[] = {
 };
 static const struct wb_form links_form = {.name = "CampaignLinks", .rows = link_rows};
 
-#define QUEUE_ROWS                                                                           \
-    {"id", WB_S_TEXT, .flags = WB_S_NEED}, {"study", WB_S_TEXT, .flags = WB_S_NEED},         \
-        {"state", WB_S_WORD, WB_S_NEED, .words = states,                                     \
-         .help = "recorded: known from its records alone"},                                  \
-        {"priority", .type = WB_S_INT}, {"labels", WB_S_TEXT, .flags = WB_S_LIST},           \
-        {"reason", WB_S_TEXT, .flags = WB_S_NULL}, {"token", WB_S_TEXT, .flags = WB_S_NULL}, \
-        {"submitted_at", WB_S_TIME, .flags = WB_S_NEED | WB_S_NULL},                         \
-        {"started_at", WB_S_TIME, .flags = WB_S_NULL},                                       \
-        {"ended_at", WB_S_TIME, .flags = WB_S_NULL},                                         \
-        {"runs", WB_S_INT, .help = "That are planned"}, {"arms", .type = WB_S_INT},          \
-        {"rounds", .type = WB_S_INT}, {"forecast_s", WB_S_REAL, .flags = WB_S_NULL},         \
-        {"recorded", WB_S_INT, .help = "Runs with a record, where only those are known"},    \
-        {"ok", .type = WB_S_INT}, {"cancel_requested", .type = WB_S_BOOL},                   \
-        {"starts", .type = WB_S_INT}, {"detail", WB_S_TEXT, .flags = WB_S_NULL},             \
-    {                                                                                        \
-        "rerun_of", WB_S_TEXT, .flags = WB_S_NULL                                            \
-    }
-
-static const struct wb_shape row_rows[] = {QUEUE_ROWS, {0}};
+static const struct wb_shape row_rows[] = {WB_CAMPAIGN_ROWS, {0}};
 static const struct wb_form row = {.name = "CampaignRow", .rows = row_rows};
 static const struct wb_shape campaign_rows[] = {
-    QUEUE_ROWS,
+    WB_CAMPAIGN_ROWS,
     {"progress", WB_S_OBJECT, WB_S_NEED, .of = &progress},
     {"plan", WB_S_OBJECT, WB_S_NEED | WB_S_NULL, .of = &plan_form},
     {"links", WB_S_OBJECT, WB_S_NEED, .of = &links_form},
     {0},
 };
-static const struct wb_form campaign = {.name = "Campaign", .rows = campaign_rows};
+const struct wb_form wb_form_campaign = {.name = "Campaign", .rows = campaign_rows};
 static const struct wb_form report_form = {.name = "Report", .open = true};
 
-static const struct wb_shape waiting_rows[] = {
-    QUEUE_ROWS,
-    {"position", WB_S_INT, .flags = WB_S_NEED},
-    {"waiting_for", WB_S_TEXT, WB_S_NEED, .help = "In words"},
-    {"expected_start", WB_S_TIME, .flags = WB_S_NEED},
-    {0},
-};
-static const struct wb_form waiting_form = {.name = "Waiting", .rows = waiting_rows};
-static const struct wb_shape queue_rows[] = {
-    {"running", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &row},
-    {"items", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &waiting_form},
-    {"next", WB_S_TEXT, .flags = WB_S_NEED | WB_S_NULL},
-    {0},
-};
-static const struct wb_form queue_form = {.name = "Queue", .rows = queue_rows};
-
 static const struct wb_shape list_query[] = {
-    {"state", WB_S_WORD, .words = states},
+    {"state", WB_S_WORD, .words = wb_campaign_states},
     {"study", WB_S_TEXT, .min = 1, .max = 100},
     WB_QUERY_PAGE,
     {0},
@@ -668,26 +638,23 @@ static const struct wb_shape dry_query[] = {
 #define API "/api/v1"
 const struct wb_route wb_routes_campaigns[] = {
     {"POST", API "/validate", WB_SCOPE_READ, 0, validate, "validate",
-     "Check a study and show its plan; nothing is created", .body = &submission,
+     "Check a study and show its plan; nothing is created", .body = &wb_form_submission,
      .answer = &check_form, .status = 200},
     {"GET", API "/campaigns", WB_SCOPE_READ, WB_ROUTE_LIST, list_campaigns, "listCampaigns",
      "Campaigns, newest first", list_query, .answer = &row, .status = 200},
     {"POST", API "/campaigns", WB_SCOPE_RUNS, WB_ROUTE_WRITE | WB_ROUTE_KEY, start_campaign,
-     "startCampaign", "Check a study and put it into the queue", dry_query, &submission, &campaign,
-     .status = 202},
+     "startCampaign", "Check a study and put it into the queue", dry_query, &wb_form_submission,
+     &wb_form_campaign, .status = 202},
     {"GET", API "/campaigns/{campaign}", WB_SCOPE_READ, 0, get_campaign, "getCampaign",
-     "One campaign: state, plan, progress", .answer = &campaign, .status = 200},
+     "One campaign: state, plan, progress", .answer = &wb_form_campaign, .status = 200},
     {"POST", API "/campaigns/{campaign}/cancel", WB_SCOPE_RUNS, WB_ROUTE_WRITE, cancel_campaign,
-     "cancelCampaign", "End a campaign; legal until it is over", .answer = &campaign, .status = 202,
-     .also = {409}},
+     "cancelCampaign", "End a campaign; legal until it is over", .answer = &wb_form_campaign,
+     .status = 202, .also = {409}},
     {"POST", API "/campaigns/{campaign}/rerun", WB_SCOPE_RUNS,
      WB_ROUTE_WRITE | WB_ROUTE_KEY | WB_ROUTE_NO_BODY, rerun_campaign, "rerunCampaign",
-     "The same study again, with a new seed", .body = &again, .answer = &campaign, .status = 202,
-     .also = {409}},
+     "The same study again, with a new seed", .body = &again, .answer = &wb_form_campaign,
+     .status = 202, .also = {409}},
     {"GET", API "/campaigns/{campaign}/report", WB_SCOPE_READ, 0, get_report, "getReport",
      "Arms, contrasts and verdicts, from the records", .answer = &report_form, .status = 200},
-    {"GET", API "/queue", WB_SCOPE_READ, 0, get_queue, "getQueue",
-     "What waits, in the order in which it will start, and for what", .answer = &queue_form,
-     .status = 200},
     {0},
 };

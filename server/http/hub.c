@@ -18,6 +18,7 @@ struct wb_hub {
     pthread_mutex_t lock;
     struct event ring[WB_HUB_EVENTS];
     int64_t first, next; /* ids in the ring: [first, next) */
+    size_t bytes;        /* of their texts */
     struct wb_listener *listeners;
     int64_t count, dropped;
     bool closed;
@@ -89,13 +90,16 @@ void wb_hub_publish(struct wb_hub *h, const char *const *topics, const char *typ
     }
     (void)pthread_mutex_lock(&h->lock);
     e = slot(h, h->next);
-    if (h->next - h->first == WB_HUB_EVENTS)
-        h->first++;
-    drop(e);
+    while (h->next > h->first &&
+           (h->next - h->first == WB_HUB_EVENTS || h->bytes + line.len > WB_HUB_BYTES)) {
+        h->bytes -= slot(h, h->first)->n;
+        drop(slot(h, h->first++));
+    }
     e->id = h->next++;
     e->text =
         wb_strf("id: %lld\nevent: %s\ndata: %s\n\n", (long long)e->id, type, wb_buf_str(&line));
     e->n = strlen(e->text);
+    h->bytes += e->n;
     for (; *topics; topics++)
         wb_strv_add(&e->topics, *topics);
     for (struct wb_listener *l = h->listeners; l; l = l->next)

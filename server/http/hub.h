@@ -14,6 +14,7 @@
 
 #define WB_HUB_EVENTS 4096        /* in the ring */
 #define WB_HUB_EVENT_MAX 65536    /* bytes of one; a longer one is not sent */
+#define WB_HUB_BYTES (4u << 20)   /* of all in the ring: older ones go before it is full */
 #define WB_HUB_TOPICS_MAX 16      /* that one listener asks for */
 #define WB_HUB_HEARTBEAT_MS 15000 /* a comment when nothing else was said for so long */
 

@@ -17,6 +17,10 @@ const struct wb_route *const wb_route_tables[] = {
     wb_routes_events,
     wb_routes_analyses,
     wb_routes_histories,
+    wb_routes_notes,
+    wb_routes_trail,
+    wb_routes_queue,
+    wb_routes_documents,
     NULL,
 };
 

@@ -149,6 +149,7 @@ static int start(struct parts *p, struct wb_err *err)
                                               .program = spec->program,
                                               .load_program = spec->load_program,
                                               .docker_socket = spec->docker_socket,
+                                              .pools = spec->pools,
                                               .tell = tell,
                                               .tick = tick,
                                               .arg = p};
@@ -158,6 +159,7 @@ static int start(struct parts *p, struct wb_err *err)
     s->state_dir = spec->state;
     s->recipes_dir = spec->recipes;
     s->web_dir = spec->web;
+    s->pools = spec->pools;
     s->db_path = p->db_path;
     s->anonymous_read = spec->anonymous_read;
     s->secure = spec->certificate != NULL;

@@ -10,6 +10,7 @@
 
 struct wb_serve_spec {
     const char *store, *state, *recipes, *web; /* absolute */
+    const struct wb_host_pools *pools;         /* of hosts, borrowed */
     const char *program, *load_program, *docker_socket;
     const char *address;
     uint16_t port;

@@ -15,6 +15,7 @@
 
 struct wb_service {
     const char *store_path, *state_dir, *recipes_dir, *db_path, *web_dir; /* absolute, borrowed */
+    const struct wb_host_pools *pools; /* where campaigns run, borrowed */
     struct wb_strv hosts; /* names that a Host header may have, lower case, without port */
     bool anonymous_read;  /* reading needs no token */
     bool secure;          /* over TLS: cookies are marked so */
@@ -64,7 +65,8 @@ struct wb_route {
  * the list in routes.c and here; nothing else knows of it. */
 extern const struct wb_route wb_routes_meta[], wb_routes_static[], wb_routes_openapi[],
     wb_routes_campaigns[], wb_routes_runs[], wb_routes_recipes[], wb_routes_access[],
-    wb_routes_events[], wb_routes_analyses[], wb_routes_histories[];
+    wb_routes_events[], wb_routes_analyses[], wb_routes_histories[], wb_routes_notes[],
+    wb_routes_trail[], wb_routes_queue[], wb_routes_documents[];
 /* All of them, NULL-ended. */
 extern const struct wb_route *const wb_route_tables[];
 

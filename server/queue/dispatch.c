@@ -13,18 +13,28 @@
 #include "server/base/file.h"
 #include "server/base/job.h"
 #include "server/engine/engine.h"
+#include "server/engine/resume.h"
 #include "server/queue/follow.h"
-#include "server/queue/queue.h"
+#include "server/queue/leases.h"
+#include "server/queue/runlog.h"
 
 #define ROUND_NS (200 * WB_MS)
-#define RUNNING_MAX 1 /* this host measures one campaign at a time */
+#define LOOK_MS 5000 /* between two looks at a host that was not clean */
 #define HOST_WAIT "604800"
+
+/* A campaign that runs, as this thread knows it. */
+struct run {
+    char *id;
+    struct wb_follow *follow;
+    struct wb_runlog *tail;
+};
 
 struct wb_dispatch {
     struct wb_dispatch_spec spec;
     struct wb_db *db;
     struct wb_cgroup_fs *cgroups;
-    struct wb_follow *follow; /* of the campaign that runs, or NULL */
+    struct run *runs;
+    size_t nruns, cap;
     pthread_t thread;
     int wake_fd;
     atomic_bool stop;
@@ -73,6 +83,53 @@ static void tell_state(struct wb_dispatch *d, const char *id, const char *state)
     wb_json_set_str(o, "campaign", id);
     wb_json_set_str(o, "state", state);
     d->spec.tell(d->spec.arg, topics, "campaign.state", o);
+}
+
+static void tell_host(struct wb_dispatch *d, const wb_json *lease, const char *state,
+                      const char *reason)
+{
+    static const char *const topics[] = {"hosts", "queue", NULL};
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "host", wb_json_str_or(lease, "machine", ""));
+    wb_json_set_str(o, "campaign", wb_json_str_or(lease, "campaign", ""));
+    wb_json_set_str(o, "state", state);
+    wb_json_set_str(o, "reason", reason);
+    d->spec.tell(d->spec.arg, topics, "host.state", o);
+}
+
+/* Valid until the next one is added. */
+static struct run *run_of(struct wb_dispatch *d, const char *id)
+{
+    for (size_t i = 0; i < d->nruns; i++)
+        if (!strcmp(d->runs[i].id, id))
+            return &d->runs[i];
+    wb_grow(&d->runs, &d->cap, d->nruns + 1, sizeof(*d->runs));
+    d->runs[d->nruns] = (struct run){.id = wb_strdup(id),
+                                     .follow = wb_follow_new(d->spec.state_dir, id),
+                                     .tail = wb_runlog_new(d->spec.state_dir, id)};
+    return &d->runs[d->nruns++];
+}
+
+static void read_on(struct wb_dispatch *d, const char *id)
+{
+    struct run *r = run_of(d, id);
+
+    wb_runlog_read(r->tail, d->spec.tell, d->spec.arg);
+    wb_follow_read(r->follow, d->spec.tell, d->spec.arg);
+}
+
+static void forget_run(struct wb_dispatch *d, const char *id)
+{
+    for (size_t i = 0; i < d->nruns; i++) {
+        if (strcmp(d->runs[i].id, id) != 0)
+            continue;
+        free(d->runs[i].id);
+        wb_follow_free(d->runs[i].follow);
+        wb_runlog_free(d->runs[i].tail);
+        d->runs[i] = d->runs[--d->nruns];
+        return;
+    }
 }
 
 static int start_engine(struct wb_dispatch *d, const char *id, struct wb_err *err)
@@ -160,7 +217,7 @@ static int end(struct wb_dispatch *d, const char *id, const char *state, const c
     if (rc < 0)
         return rc;
     tell_state(d, id, state);
-    wb_follow_free(WB_STEAL(d->follow));
+    forget_run(d, id);
     WB_IGNORE(wb_job_stop(d->cgroups, dir, 0, 0, NULL, NULL)); /* takes the empty group away */
     return wb_remove_tree(dir, err);
 }
@@ -182,6 +239,17 @@ static char *last_words(const struct wb_dispatch *d, const char *id)
     return text;
 }
 
+/* Rounds that were added while no engine could take them go into the campaign's folder. */
+static int add_rounds(struct wb_dispatch *d, const wb_json *c, struct wb_err *err)
+{
+    const char *id = wb_json_str_or(c, "id", "");
+    int64_t more = wb_json_int_or(c, "rounds_to_add", 0);
+    int rc = wb_campaign_extend(d->spec.state_dir, id, d->spec.recipes_dir,
+                                wb_json_int_or(c, "rounds", 0), err);
+
+    return rc < 0 ? rc : wb_queue_extended(d->db, id, more, err);
+}
+
 /* The engine of a running campaign has ended (status), or there is none yet (NULL). */
 static int after_engine(struct wb_dispatch *d, const char *id, const struct wb_job_status *status,
                         struct wb_err *err)
@@ -194,9 +262,18 @@ static int after_engine(struct wb_dispatch *d, const char *id, const struct wb_j
 
     if (rc < 0)
         return rc;
+    cancel = wb_json_bool_or(c, "cancel_requested", false);
+    if (wb_json_int_or(c, "rounds_to_add", 0) && !cancel &&
+        (!status || !strcmp(state, "finished"))) {
+        rc = add_rounds(d, c, err);
+        if (rc < 0 && err->code != WB_CONFLICT && err->code != WB_CORRUPT)
+            return rc; /* tried again */
+        if (rc < 0)
+            return end(d, id, strcmp(state, "finished") != 0 ? "failed" : state, err->root, err);
+        return start_engine(d, id, err);
+    }
     if (status && is_over(state))
         return end(d, id, state, strcmp(state, "finished") != 0 ? words : NULL, err);
-    cancel = wb_json_bool_or(c, "cancel_requested", false);
     if (!cancel && (!status || killed) && wb_json_int_or(c, "starts", 0) < WB_ENGINE_STARTS_MAX)
         return start_engine(d, id, err);
     if (strcmp(state, "queued") != 0)
@@ -218,42 +295,110 @@ static int look_after(struct wb_dispatch *d, const char *id, struct wb_err *err)
     struct wb_job_status status;
     int rc;
 
-    if (!d->follow)
-        d->follow = wb_follow_new(d->spec.state_dir, id);
-    wb_follow_read(d->follow, d->spec.tell, d->spec.arg);
+    read_on(d, id);
     if (!wb_path_exists(dir))
         return after_engine(d, id, NULL, err);
     rc = wb_job_poll(dir, &status, err);
     if (rc < 0)
         return rc;
     if (status.state != WB_JOB_RUNNING) {
-        wb_follow_read(d->follow, d->spec.tell, d->spec.arg); /* its last words */
+        read_on(d, id); /* its last words */
         return after_engine(d, id, &status, err);
     }
     rc = wb_queue_get(d->db, id, &c, err);
     if (rc == 0 && wb_json_bool_or(c, "cancel_requested", false) &&
-        wb_follow_first_cancel(d->follow))
+        wb_follow_first_cancel(run_of(d, id)->follow))
         rc = wb_job_signal(dir, SIGTERM, err);
     return rc;
 }
 
+/* ---- leases end ---- */
+
+/* Whether nothing of a campaign can be left on this machine; cleans up where it is not known. */
+static int seen_clean(struct wb_dispatch *d, const char *id, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/campaigns/%s/state.json", d->spec.state_dir, id);
+    WB_AUTO_JSON wb_json *j = NULL;
+
+    if (!wb_path_exists(path))
+        return 0; /* it never began, or its folder was taken away */
+    if (wb_json_read_file(path, 8u << 20, &j, NULL) == 0 && wb_json_bool_or(j, "clean", false))
+        return 0;
+    return clean_up(d, err);
+}
+
+static int look_at(struct wb_dispatch *d, const wb_json *lease, struct wb_err *err)
+{
+    const struct wb_host_pool *pool =
+        wb_host_pool_find(d->spec.pools, wb_json_str_or(lease, "pool", ""));
+    const char *machine = wb_json_str_or(lease, "machine", "");
+    int rc = seen_clean(d, wb_json_str_or(lease, "campaign", ""), err);
+
+    for (size_t i = 0; rc == 0 && pool && i < pool->nhosts; i++)
+        if (!strcmp(pool->hosts[i].machine, machine))
+            rc = pool->source->look(pool, &pool->hosts[i], err);
+    return rc;
+}
+
+/* Hosts of campaigns that are over are looked at, and are free once they are clean. */
+static int end_leases(struct wb_dispatch *d, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *list = NULL;
+    int64_t now = wb_now_unix_ms(NULL);
+    int rc = wb_leases_list(d->db, NULL, &list, err);
+
+    for (size_t i = 0; rc == 0 && i < wb_json_len(list); i++) {
+        const wb_json *lease = wb_json_at(list, i);
+        const char *machine = wb_json_str_or(lease, "machine", ""),
+                   *campaign = wb_json_str_or(lease, "campaign", ""),
+                   *had = wb_json_str_or(lease, "trouble", NULL);
+        struct wb_err why = WB_ERR_INIT;
+        int64_t ago = now - wb_json_int_or(lease, "looked_ms", 0);
+
+        if (had && ago >= 0 && ago < LOOK_MS)
+            continue;
+        if (look_at(d, lease, &why) == 0) {
+            rc = wb_lease_end(d->db, machine, campaign, err);
+            if (rc == 0)
+                tell_host(d, lease, "free", NULL);
+            continue;
+        }
+        rc = wb_lease_trouble(d->db, machine, campaign, why.root, now, err);
+        if (rc == 0 && (!had || strcmp(had, why.root) != 0))
+            tell_host(d, lease, "dirty", why.root);
+    }
+    return rc;
+}
+
+/* ---- the thread ---- */
+
+/* What goes wrong with one campaign does not keep the others from going on; it is told last. */
 static int one_round(struct wb_dispatch *d, struct wb_err *err)
 {
     struct wb_strv running = {0};
-    char *id = NULL;
-    int rc = wb_queue_ids(d->db, "running", &running, err);
+    int result = 0, rc = wb_queue_ids(d->db, "running", &running, err);
 
-    for (size_t i = 0; rc == 0 && i < running.n; i++)
-        rc = look_after(d, running.v[i], err);
+    for (size_t i = 0; rc == 0 && i < running.n; i++) {
+        struct wb_err why = WB_ERR_INIT;
+
+        if (look_after(d, running.v[i], &why) == 0)
+            continue;
+        *err = why;
+        result = -why.code;
+    }
     wb_strv_release(&running);
     if (rc == 0)
-        rc = wb_queue_take(d->db, RUNNING_MAX, wb_now_unix_ms(NULL), &id, err);
-    if (rc < 0 || !id)
-        return rc;
-    tell_state(d, id, "running");
-    rc = look_after(d, id, err);
-    free(id);
-    return rc;
+        rc = end_leases(d, err);
+    while (rc == 0) {
+        WB_AUTO_FREE char *id = NULL;
+
+        rc = wb_queue_take(d->db, d->spec.pools, wb_now_unix_ms(NULL), &id, err);
+        if (rc < 0 || !id)
+            break;
+        tell_state(d, id, "running");
+        rc = look_after(d, id, err);
+    }
+    return rc < 0 ? rc : result;
 }
 
 static void *loop(void *arg)
@@ -345,7 +490,9 @@ void wb_dispatch_stop(struct wb_dispatch *d)
     atomic_store(&d->stop, true);
     wb_dispatch_wake(d);
     (void)pthread_join(d->thread, NULL);
-    wb_follow_free(d->follow);
+    while (d->nruns)
+        forget_run(d, d->runs[0].id);
+    free(d->runs);
     wb_db_close(d->db);
     wb_cgroup_fs_free(d->cgroups);
     (void)close(d->wake_fd);

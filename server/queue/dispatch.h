@@ -7,8 +7,9 @@
 #ifndef WB_QUEUE_DISPATCH_H
 #define WB_QUEUE_DISPATCH_H
 
-#include "server/base/json.h"
+#include "provisioners/hosts/source.h"
 #include "server/base/err.h"
+#include "server/base/json.h"
 
 struct wb_dispatch;
 
@@ -17,6 +18,7 @@ struct wb_dispatch_spec {
     const char *program;                                        /* this program: "weighbridge" */
     const char *load_program;                                   /* wb-load */
     const char *docker_socket;
+    const struct wb_host_pools *pools; /* borrowed for the life of the thread */
     /* Called by the thread for each event of a running campaign and each change of the queue.
      * topics is NULL-ended; data is taken. */
     void (*tell)(void *arg, const char *const *topics, const char *type, wb_json *data);

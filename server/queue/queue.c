@@ -7,76 +7,10 @@
 #include "server/base/mem.h"
 #include "server/queue/rows.h"
 
-#define VERSION 1
-#define WAIT_MS 5000
-
-static const char schema[] =
-    "CREATE TABLE campaigns("
-    " seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, study TEXT NOT NULL,"
-    " state TEXT NOT NULL, priority INTEGER NOT NULL, token TEXT NOT NULL, reason TEXT,"
-    " labels TEXT NOT NULL, runs INTEGER NOT NULL, arms INTEGER NOT NULL,"
-    " rounds INTEGER NOT NULL, forecast_s REAL NOT NULL, submitted_ms INTEGER NOT NULL,"
-    " started_ms INTEGER, ended_ms INTEGER, cancel INTEGER NOT NULL DEFAULT 0,"
-    " starts INTEGER NOT NULL DEFAULT 0, detail TEXT, key TEXT, digest TEXT, rerun_of TEXT"
-    ") STRICT;"
-    "CREATE INDEX campaigns_state ON campaigns(state);"
-    "CREATE INDEX campaigns_key ON campaigns(token, key) WHERE key IS NOT NULL;"
-    "CREATE INDEX campaigns_turn ON campaigns(token, started_ms);"
-    "CREATE TABLE tokens("
-    " id TEXT PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, hash TEXT NOT NULL,"
-    " scopes TEXT NOT NULL, parent TEXT, created_ms INTEGER NOT NULL, expires_ms INTEGER,"
-    " used_ms INTEGER) STRICT;"
-    "CREATE TABLE audit("
-    " seq INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, token TEXT,"
-    " request TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL, status INTEGER NOT NULL"
-    ") STRICT;";
-
-#define COLUMNS                                                                          \
-    "id, study, state, priority, token, reason, labels, runs, arms, rounds, forecast_s," \
-    " submitted_ms, started_ms, ended_ms, cancel, starts, detail, rerun_of"
-
-/* Two servers that start at once must not both make the schema. */
-static int make_schema(struct wb_db *db, struct wb_err *err)
-{
-    int64_t version = 0;
-    int rc = wb_db_begin(db, err);
-
-    if (rc < 0)
-        return rc;
-    rc = wb_db_version(db, &version, err);
-    if (rc == 0 && version > VERSION)
-        rc = wb_fail(err, WB_UNSUPPORTED,
-                     "the service's database has version %lld, this program knows %d: use a newer "
-                     "weighbridge",
-                     (long long)version, VERSION);
-    if (rc == 0 && version == 0)
-        rc = wb_db_exec(db, schema, err);
-    if (rc == 0 && version == 0)
-        rc = wb_db_set_version(db, VERSION, err);
-    if (rc == 0)
-        rc = wb_db_commit(db, err);
-    if (rc < 0)
-        wb_db_rollback(db);
-    return rc;
-}
-
-int wb_queue_open(const char *path, struct wb_db **out, struct wb_err *err)
-{
-    struct wb_db *db = NULL;
-    int rc = wb_db_open(path, WB_DB_CREATE, WAIT_MS, &db, err);
-
-    /* What was accepted must be there after a power cut. */
-    if (rc == 0)
-        rc = wb_db_exec(db, "PRAGMA synchronous=FULL", err);
-    if (rc == 0)
-        rc = make_schema(db, err);
-    if (rc < 0) {
-        wb_db_close(db);
-        return rc;
-    }
-    *out = db;
-    return 0;
-}
+#define COLUMNS                                                                                 \
+    "id, study, state, priority, token, reason, labels, runs, arms, rounds, forecast_s,"        \
+    " submitted_ms, started_ms, ended_ms, cancel, starts, detail, rerun_of, pool, hosts, more," \
+    " study_version"
 
 /* A row of COLUMNS. */
 static wb_json *campaign_json(const struct wb_stmt *s)
@@ -101,6 +35,11 @@ static wb_json *campaign_json(const struct wb_stmt *s)
     wb_json_set_int(o, "starts", wb_stmt_int(s, 15));
     wb_json_set_str(o, "detail", wb_stmt_text(s, 16));
     wb_json_set_str(o, "rerun_of", wb_stmt_text(s, 17));
+    wb_json_set_str(o, "pool", wb_stmt_text(s, 18));
+    wb_json_set_int(o, "hosts", wb_stmt_int(s, 19));
+    wb_json_set_int(o, "rounds_to_add", wb_stmt_int(s, 20));
+    wb_json_set(o, "study_version",
+                wb_stmt_is_null(s, 21) ? wb_json_null() : wb_json_int(wb_stmt_int(s, 21)));
     return o;
 }
 
@@ -110,8 +49,10 @@ int wb_queue_find_key(struct wb_db *db, const char *token, const char *key, cons
     WB_AUTO_STMT struct wb_stmt *s = NULL;
     bool row = false;
     int rc = wb_db_prepare(db,
-                           "SELECT id, digest FROM campaigns WHERE token=?1 AND key=?2"
-                           " AND submitted_ms>?3 ORDER BY seq DESC LIMIT 1",
+                           "SELECT id, digest, submitted_ms FROM campaigns WHERE token=?1 AND"
+                           " key=?2 AND submitted_ms>?3 UNION ALL"
+                           " SELECT campaign, digest, at_ms FROM keys WHERE token=?1 AND key=?2"
+                           " AND at_ms>?3 ORDER BY 3 DESC LIMIT 1",
                            &s, err);
 
     if (rc < 0)
@@ -124,10 +65,29 @@ int wb_queue_find_key(struct wb_db *db, const char *token, const char *key, cons
         return rc;
     if (strcmp(wb_stmt_text(s, 1), digest) != 0)
         return wb_fail(err, WB_CONFLICT,
-                       "the Idempotency-Key was used for another request, which made campaign %s",
+                       "the Idempotency-Key was used for another request, about campaign %s",
                        wb_stmt_text(s, 0));
     *id = wb_strdup(wb_stmt_text(s, 0));
     return 0;
+}
+
+int wb_queue_keep_key(struct wb_db *db, const struct wb_queue_key *k, int64_t now_ms,
+                      struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *s = NULL;
+    int rc = wb_db_prepare(db,
+                           "INSERT OR REPLACE INTO keys(token, key, digest, campaign, at_ms)"
+                           " VALUES(?1,?2,?3,?4,?5)",
+                           &s, err);
+
+    if (rc < 0)
+        return rc;
+    wb_stmt_set_text(s, 1, k->token);
+    wb_stmt_set_text(s, 2, k->key);
+    wb_stmt_set_text(s, 3, k->digest);
+    wb_stmt_set_text(s, 4, k->campaign);
+    wb_stmt_set_int(s, 5, now_ms);
+    return wb_stmt_run(s, err);
 }
 
 static int insert(struct wb_db *db, const struct wb_submission *c, int64_t now_ms,
@@ -135,12 +95,14 @@ static int insert(struct wb_db *db, const struct wb_submission *c, int64_t now_m
 {
     WB_AUTO_STMT struct wb_stmt *s = NULL;
     struct wb_buf labels = WB_BUF_INIT(64u << 10);
-    int rc = wb_db_prepare(db,
-                           "INSERT INTO campaigns(id, study, state, priority, token, reason,"
-                           " labels, runs, arms, rounds, forecast_s, submitted_ms, key, digest,"
-                           " rerun_of) VALUES(?1,?2,'queued',?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,"
-                           "?13,?14)",
-                           &s, err);
+    int rc =
+        wb_db_prepare(db,
+                      "INSERT INTO campaigns(id, study, state, priority, token, reason,"
+                      " labels, runs, arms, rounds, forecast_s, submitted_ms, key, digest,"
+                      " rerun_of, pool, hosts, study_version, user) VALUES(?1,?2,'queued',?3,?4,"
+                      "?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,"
+                      "coalesce((SELECT parent FROM tokens t WHERE t.id=?4), ?4))",
+                      &s, err);
 
     if (rc < 0)
         return rc;
@@ -160,6 +122,10 @@ static int insert(struct wb_db *db, const struct wb_submission *c, int64_t now_m
     wb_stmt_set_text(s, 12, c->key);
     wb_stmt_set_text(s, 13, c->key ? c->digest : NULL);
     wb_stmt_set_text(s, 14, c->rerun_of);
+    wb_stmt_set_text(s, 15, c->pool ? c->pool : "local");
+    wb_stmt_set_int(s, 16, c->hosts > 0 ? c->hosts : 1);
+    if (c->study_version)
+        wb_stmt_set_int(s, 17, c->study_version);
     rc = wb_buf_check(&labels, "labels", err);
     if (rc == 0)
         rc = wb_stmt_step(s, NULL, err);
@@ -238,19 +204,6 @@ int wb_queue_list(struct wb_db *db, const char *state, const char *before, int64
     return rows(s, out, err);
 }
 
-/* The order of turns; see the header. */
-#define TURNS                                                                                  \
-    " WHERE state='queued' ORDER BY priority DESC, (SELECT max(o.started_ms) FROM campaigns o" \
-    " WHERE o.token=campaigns.token) ASC NULLS FIRST, seq"
-
-int wb_queue_waiting(struct wb_db *db, wb_json **out, struct wb_err *err)
-{
-    WB_AUTO_STMT struct wb_stmt *s = NULL;
-    int rc = wb_db_prepare(db, "SELECT " COLUMNS " FROM campaigns" TURNS, &s, err);
-
-    return rc < 0 ? rc : rows(s, out, err);
-}
-
 int wb_queue_count(struct wb_db *db, const char *state, int64_t *n, struct wb_err *err)
 {
     WB_AUTO_STMT struct wb_stmt *s = NULL;
@@ -263,52 +216,6 @@ int wb_queue_count(struct wb_db *db, const char *state, int64_t *n, struct wb_er
     if (rc == 0)
         *n = wb_stmt_int(s, 0);
     return rc;
-}
-
-/* Inside a transaction. */
-static int take(struct wb_db *db, int64_t most, int64_t now_ms, char **id, struct wb_err *err)
-{
-    WB_AUTO_STMT struct wb_stmt *next = NULL;
-    WB_AUTO_STMT struct wb_stmt *set = NULL;
-    int64_t running = 0;
-    bool row = false;
-    int rc = wb_queue_count(db, "running", &running, err);
-
-    if (rc < 0 || running >= most)
-        return rc;
-    rc = wb_db_prepare(db, "SELECT id FROM campaigns" TURNS " LIMIT 1", &next, err);
-    if (rc == 0)
-        rc = wb_stmt_step(next, &row, err);
-    if (rc < 0 || !row)
-        return rc;
-    rc = wb_db_prepare(db, "UPDATE campaigns SET state='running', started_ms=?2 WHERE id=?1", &set,
-                       err);
-    if (rc < 0)
-        return rc;
-    wb_stmt_set_text(set, 1, wb_stmt_text(next, 0));
-    wb_stmt_set_int(set, 2, now_ms);
-    rc = wb_stmt_step(set, NULL, err);
-    if (rc == 0)
-        *id = wb_strdup(wb_stmt_text(next, 0));
-    return rc;
-}
-
-int wb_queue_take(struct wb_db *db, int64_t most, int64_t now_ms, char **id, struct wb_err *err)
-{
-    char *got = NULL;
-    int rc = wb_db_begin(db, err);
-
-    if (rc == 0)
-        rc = take(db, most, now_ms, &got, err);
-    if (rc == 0)
-        rc = wb_db_commit(db, err);
-    if (rc < 0) {
-        wb_db_rollback(db);
-        free(got);
-        return rc;
-    }
-    *id = got;
-    return 0;
 }
 
 int wb_queue_started(struct wb_db *db, const char *id, int64_t *starts, struct wb_err *err)
@@ -390,5 +297,117 @@ int wb_queue_ids(struct wb_db *db, const char *state, struct wb_strv *out, struc
     wb_stmt_set_text(s, 1, state);
     while ((rc = wb_stmt_step(s, &row, err)) == 0 && row)
         wb_strv_add(out, wb_stmt_text(s, 0));
+    return rc;
+}
+
+int wb_queue_extend(struct wb_db *db, const char *id, int64_t rounds,
+                    const struct wb_queue_key *key, int64_t now_ms, struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *s = NULL;
+    WB_AUTO_JSON wb_json *now = NULL;
+    bool row = false;
+    int rc = wb_db_begin(db, err);
+
+    if (rc < 0)
+        return rc;
+    rc = wb_db_prepare(db,
+                       "UPDATE campaigns SET more=more+?2, rounds=rounds+?2, runs=runs+?2*arms,"
+                       " forecast_s=forecast_s*(runs+?2*arms)/max(runs,1) WHERE id=?1 AND cancel=0"
+                       " AND state IN ('queued','running') AND rounds+?2<=?3 RETURNING id",
+                       &s, err);
+    if (rc == 0) {
+        wb_stmt_set_text(s, 1, id);
+        wb_stmt_set_int(s, 2, rounds);
+        wb_stmt_set_int(s, 3, WB_QUEUE_ROUNDS_MAX);
+        rc = wb_stmt_step(s, &row, err);
+    }
+    if (rc == 0 && row)
+        rc = wb_stmt_step(s, NULL, err);
+    if (rc == 0 && !row)
+        rc = wb_queue_get(db, id, &now, err);
+    if (rc == 0 && !row)
+        rc = wb_fail(err, WB_CONFLICT,
+                     "campaign %s is %s%s with %lld rounds: rounds are added while it waits or "
+                     "runs, up to %d",
+                     id, wb_json_str_or(now, "state", ""),
+                     wb_json_bool_or(now, "cancel_requested", false) ? ", to be cancelled," : "",
+                     (long long)wb_json_int_or(now, "rounds", 0), WB_QUEUE_ROUNDS_MAX);
+    if (rc == 0 && key)
+        rc = wb_queue_keep_key(db, key, now_ms, err);
+    wb_stmt_free(WB_STEAL(s)); /* before the end of the transaction */
+    if (rc == 0)
+        rc = wb_db_commit(db, err);
+    if (rc < 0)
+        wb_db_rollback(db);
+    return rc;
+}
+
+int wb_queue_extended(struct wb_db *db, const char *id, int64_t rounds, struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *s = NULL;
+    int rc =
+        wb_db_prepare(db, "UPDATE campaigns SET more=more-?2 WHERE id=?1 AND more>=?2", &s, err);
+
+    if (rc < 0)
+        return rc;
+    wb_stmt_set_text(s, 1, id);
+    wb_stmt_set_int(s, 2, rounds);
+    return wb_stmt_run(s, err);
+}
+
+int wb_queue_resume(struct wb_db *db, const char *id, struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *s = NULL;
+    WB_AUTO_JSON wb_json *now = NULL;
+    bool row = false;
+    int rc = wb_db_prepare(db,
+                           "UPDATE campaigns SET state='queued', cancel=0, starts=0, detail=NULL,"
+                           " ended_ms=NULL WHERE id=?1 AND state IN ('interrupted','failed',"
+                           "'cancelled','incomplete') AND started_ms IS NOT NULL RETURNING id",
+                           &s, err);
+
+    if (rc < 0)
+        return rc;
+    wb_stmt_set_text(s, 1, id);
+    rc = wb_stmt_step(s, &row, err);
+    if (rc == 0 && row)
+        return wb_stmt_step(s, NULL, err);
+    if (rc == 0)
+        rc = wb_queue_get(db, id, &now, err);
+    if (rc == 0)
+        rc = wb_fail(err, WB_CONFLICT,
+                     "campaign %s is %s: only one that was interrupted, failed or was cancelled on "
+                     "its way goes on",
+                     id, wb_json_str_or(now, "state", ""));
+    return rc;
+}
+
+int wb_queue_change(struct wb_db *db, const char *id, const int64_t *priority,
+                    const wb_json *labels, struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *s = NULL;
+    struct wb_buf text = WB_BUF_INIT(64u << 10);
+    bool row = false;
+    int rc = wb_db_prepare(db,
+                           "UPDATE campaigns SET priority=coalesce(?2, priority),"
+                           " labels=coalesce(?3, labels) WHERE id=?1 RETURNING id",
+                           &s, err);
+
+    if (rc < 0)
+        return rc;
+    if (labels)
+        wb_json_line(labels, &text);
+    wb_stmt_set_text(s, 1, id);
+    if (priority)
+        wb_stmt_set_int(s, 2, *priority);
+    wb_stmt_set_text(s, 3, labels ? wb_buf_str(&text) : NULL);
+    rc = wb_buf_check(&text, "labels", err);
+    if (rc == 0)
+        rc = wb_stmt_step(s, &row, err);
+    if (rc == 0 && !row)
+        rc = wb_fail(err, WB_NOT_FOUND, "there is no campaign %s", id);
+    else if (rc == 0)
+        rc = wb_stmt_step(s, NULL, err);
+    wb_buf_release(&text);
     return rc;
 }

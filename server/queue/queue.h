@@ -26,6 +26,9 @@ struct wb_submission {
     double forecast_s;
     const char *key, *digest; /* Idempotency-Key and digest of the request, or NULL */
     const char *rerun_of;     /* campaign id or NULL */
+    const char *pool;         /* NULL: local */
+    int64_t hosts;            /* that it needs at once; 0: one */
+    int64_t study_version;    /* of a stored study; 0: it was sent whole */
 };
 /* The longest time a key is remembered. */
 #define WB_KEY_AGE_MS (24LL * 3600 * 1000)
@@ -38,24 +41,23 @@ int wb_queue_add(struct wb_db *db, const struct wb_submission *s, int64_t now_ms
 /* The campaign that a token made with a key, if it did: as wb_queue_add, without adding. */
 int wb_queue_find_key(struct wb_db *db, const char *token, const char *key, const char *digest,
                       int64_t now_ms, char **id, struct wb_err *err) WB_MUST_CHECK;
+/* A key of a request that changes a campaign instead of making one. */
+struct wb_queue_key {
+    const char *token, *key, *digest, *campaign;
+};
+int wb_queue_keep_key(struct wb_db *db, const struct wb_queue_key *k, int64_t now_ms,
+                      struct wb_err *err) WB_MUST_CHECK;
 /* One campaign (owned object: id, study, state, priority, labels, reason, token, submitted_at,
  * started_at, ended_at, runs, arms, rounds, forecast_s, cancel_requested, starts, detail,
- * rerun_of); WB_NOT_FOUND. */
+ * rerun_of, pool, hosts, rounds_to_add, study_version); WB_NOT_FOUND. */
 int wb_queue_get(struct wb_db *db, const char *id, wb_json **out, struct wb_err *err) WB_MUST_CHECK;
 /* Newest first, those before `before` (an id; NULL: from the newest), at most limit. state NULL:
  * all. *out is an owned array. */
 int wb_queue_list(struct wb_db *db, const char *state, const char *before, int64_t limit,
                   wb_json **out, struct wb_err *err) WB_MUST_CHECK;
-/* Those queued in the order in which they will start. Higher priority first; among equals the
- * token whose turn was longest ago, so that nobody waits while another has two turns. */
-int wb_queue_waiting(struct wb_db *db, wb_json **out, struct wb_err *err) WB_MUST_CHECK;
 /* How many are in a state. */
 int wb_queue_count(struct wb_db *db, const char *state, int64_t *n,
                    struct wb_err *err) WB_MUST_CHECK;
-/* queued -> running for the next one, unless `most` are running already; *id is NULL when none
- * starts (caller frees). */
-int wb_queue_take(struct wb_db *db, int64_t most, int64_t now_ms, char **id,
-                  struct wb_err *err) WB_MUST_CHECK;
 /* One more start of an engine for a running campaign; *starts is how many there were in all. */
 int wb_queue_started(struct wb_db *db, const char *id, int64_t *starts,
                      struct wb_err *err) WB_MUST_CHECK;
@@ -66,6 +68,20 @@ int wb_queue_end(struct wb_db *db, const char *id, const char *state, const char
  * now (caller frees). WB_CONFLICT when it is over. */
 int wb_queue_cancel(struct wb_db *db, const char *id, int64_t now_ms, char **state,
                     struct wb_err *err) WB_MUST_CHECK;
+/* More rounds for one that waits or runs, once for each key (NULL: none); WB_CONFLICT otherwise.
+ * The dispatcher puts them into the campaign's folder when no engine holds it, then calls
+ * wb_queue_extended. */
+#define WB_QUEUE_ROUNDS_MAX 1000
+int wb_queue_extend(struct wb_db *db, const char *id, int64_t rounds,
+                    const struct wb_queue_key *key, int64_t now_ms,
+                    struct wb_err *err) WB_MUST_CHECK;
+int wb_queue_extended(struct wb_db *db, const char *id, int64_t rounds,
+                      struct wb_err *err) WB_MUST_CHECK;
+/* Back into the queue: one that was interrupted, failed or was cancelled after it had begun. */
+int wb_queue_resume(struct wb_db *db, const char *id, struct wb_err *err) WB_MUST_CHECK;
+/* Another priority, other labels; NULL: as it is. */
+int wb_queue_change(struct wb_db *db, const char *id, const int64_t *priority,
+                    const wb_json *labels, struct wb_err *err) WB_MUST_CHECK;
 /* Ids in a state (appended). */
 int wb_queue_ids(struct wb_db *db, const char *state, struct wb_strv *out,
                  struct wb_err *err) WB_MUST_CHECK;

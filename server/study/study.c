@@ -143,23 +143,51 @@ static const struct wb_field host_fields[] = {
     {"database", WB_F_INT, false, offsetof(struct wb_study, database_hosts), 1, 1000, NULL, "1"},
     {"load", WB_F_INT, false, offsetof(struct wb_study, load_hosts), 1, 1000, NULL, "1"},
 };
-static const char *const pools[] = {"local", NULL};
-
-static void read_hosts(struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
+int64_t wb_study_hosts(const struct wb_study *s)
 {
+    return !strcmp(s->pool, "local") ? 1 : s->database_hosts + s->load_hosts;
+}
 
-    s->pool = wb_strdup("local");
-    s->database_hosts = s->load_hosts = 1;
-    if (!n)
-        return;
-    (void)wb_fields_read(n, "hosts", host_fields, WB_LEN(host_fields), s, p);
-    (void)wb_word_now(wb_node_get(n, "pool"), "pool", s->pool, pools, NULL, p);
+static void read_local(const struct wb_study *s, const struct wb_node *n, struct wb_problems *p)
+{
     if (s->database_hosts != 1)
         wb_problem(p, wb_node_get(n, "database"), "unsupported",
                    "several database hosts are not supported yet; allowed now: 1");
     if (s->load_hosts != 1)
         wb_problem(p, wb_node_get(n, "load"), "unsupported",
                    "several load hosts are not supported yet; allowed now: 1");
+}
+
+static void read_hosts(struct wb_study *s, const struct wb_node *n,
+                       const struct wb_study_options *o, struct wb_problems *p)
+{
+    struct wb_strv names = {0};
+
+    s->pool = wb_strdup("local");
+    s->database_hosts = s->load_hosts = 1;
+    if (!n)
+        return;
+    (void)wb_fields_read(n, "hosts", host_fields, WB_LEN(host_fields), s, p);
+    if (o->any_pool)
+        return;
+    wb_strv_add(&names, "local");
+    for (size_t i = 0; i < o->npools; i++)
+        wb_strv_add(&names, o->pools[i].name);
+    (void)wb_word_now(wb_node_get(n, "pool"), "pool", s->pool, (const char *const *)names.v, NULL,
+                      p);
+    wb_strv_release(&names);
+    for (size_t i = 0; i < o->npools; i++) {
+        if (strcmp(o->pools[i].name, s->pool) != 0)
+            continue;
+        if (wb_study_hosts(s) > o->pools[i].alike)
+            wb_problem(p, n, "capacity",
+                       "%lld hosts are asked for (database %lld, load %lld); the pool %s has %lld "
+                       "of one class",
+                       (long long)wb_study_hosts(s), (long long)s->database_hosts,
+                       (long long)s->load_hosts, s->pool, (long long)o->pools[i].alike);
+        return;
+    }
+    read_local(s, n, p);
 }
 
 /* ---- single values ---- */
@@ -262,7 +290,7 @@ static void read_tree(struct wb_study *s, const struct wb_node *tree,
     s->threshold_percent = raw.threshold;
     read_recipe(s, raw.recipe, o, p);
     wb_study_subject(s, raw.subject, p->file != NULL, p);
-    read_hosts(s, raw.hosts, p);
+    read_hosts(s, raw.hosts, o, p);
     read_placement(s, wb_node_get(tree, "placement"), raw.placement, p);
     read_rounds(s, raw.rounds, p);
     wb_validity_defaults(&s->validity);
@@ -395,7 +423,6 @@ wb_json *wb_study_schema(void)
         wb_schema_set(map, wb_json_iter_key(it), wb_json_copy(wb_json_iter_value(it)));
     wb_json_push(wb_json_get(map, "required"), wb_json_str("workload"));
     wb_schema_set(map, "recipe", wb_schema_map(recipe_fields, WB_LEN(recipe_fields)));
-    wb_schema_set(hosts, "pool", wb_schema_words(pools));
     wb_schema_set(map, "hosts", hosts);
     wb_schema_set(map, "subject", wb_subject_schema());
     wb_schema_set(map, "placement", wb_schema_words(placements));

@@ -177,7 +177,17 @@ struct wb_study_options {
     char *const *overrides;  /* "PATH=VALUES" texts, NULL-ended; may be NULL */
     int64_t rounds;          /* 0: the study's */
     const char *recipes_dir; /* where recipe names are looked up */
+    /* Pools beside local that a study may name, with the number of hosts of one class. */
+    const struct wb_pool_offer *pools;
+    size_t npools;
+    bool any_pool; /* it was accepted before: whatever pool it names */
 };
+struct wb_pool_offer {
+    const char *name;
+    int64_t alike;
+};
+/* Hosts that it holds while it runs: database and load may share one where the pool is local. */
+int64_t wb_study_hosts(const struct wb_study *s);
 
 /* Reads, applies profile and overrides, checks everything. All problems at once in p (then NULL).
  */

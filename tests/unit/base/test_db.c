@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "server/base/child.h"
+#include "server/base/clock.h"
 #include "server/base/db.h"
 #include "server/base/file.h"
 #include "server/base/mem.h"
@@ -179,7 +182,57 @@ static void a_bad_bind_is_told_by_the_step(void **state)
     wb_db_close(db);
 }
 
-int main(void)
+/* Another process opens the file, reads, closes. */
+static int64_t others_count(const char *path)
+{
+    WB_AUTO_FREE char *self = wb_strdup("/proc/self/exe");
+    WB_AUTO_FREE char *copy = wb_strdup(path);
+    char *argv[] = {self, copy, NULL};
+    const struct wb_child_spec spec = {.argv = argv, .limit_ns = 30 * WB_SEC};
+    struct wb_child_result res;
+    int64_t n;
+
+    assert_int_equal(wb_child_check(&spec, &res, NULL), 0);
+    n = strtoll(wb_buf_str(&res.out), NULL, 10);
+    wb_child_release(&res);
+    return n;
+}
+
+/* Whoever comes and goes meanwhile, what is written here stays. */
+static void other_processes_take_nothing_away(void **state)
+{
+    struct place *p = *state;
+    struct wb_db *a = make(p), *b = make(p); /* as several threads have it */
+    WB_AUTO_FREE char *wal = wb_strf("%s-wal", p->path);
+
+    for (int64_t i = 1; i <= 3; i++) {
+        WB_AUTO_FREE char *sql = wb_strf("INSERT INTO t(k) VALUES('%lld')", (long long)i);
+        struct wb_err err = WB_ERR_INIT;
+
+        if (wb_db_exec(i % 2 ? a : b, sql, &err) < 0)
+            fail_msg("%s", err.root);
+        assert_int_equal(others_count(p->path), i);
+        assert_true(wb_path_exists(wal)); /* in which the connections go on */
+    }
+    wb_db_close(a);
+    wb_db_close(b);
+    assert_int_equal(others_count(p->path), 3);
+}
+
+static int count_in(const char *path)
+{
+    struct wb_db *db = NULL;
+    int64_t n = -1;
+
+    if (wb_db_open(path, WB_DB_CREATE, 5000, &db, NULL) < 0 ||
+        wb_db_int(db, "SELECT count(*) FROM t", &n, NULL) < 0)
+        return 1;
+    wb_db_close(db);
+    (void)printf("%lld\n", (long long)n);
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_come_back, setup, teardown),
@@ -188,7 +241,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(versions_and_modes, setup, teardown),
         cmocka_unit_test_setup_teardown(damage_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bad_bind_is_told_by_the_step, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_processes_take_nothing_away, setup, teardown),
     };
 
+    if (argc > 1)
+        return count_in(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

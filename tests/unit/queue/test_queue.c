@@ -10,13 +10,14 @@
 
 #include "server/base/file.h"
 #include "server/base/mem.h"
-#include "server/queue/queue.h"
+#include "server/queue/leases.h"
 #include "server/queue/tokens.h"
 
 struct place {
     char dir[32];
     char *path;
     struct wb_db *db;
+    struct wb_host_pools pools;
 };
 
 static int setup(void **state)
@@ -27,6 +28,7 @@ static int setup(void **state)
     assert_non_null(mkdtemp(p->dir));
     p->path = wb_strf("%s/service.db", p->dir);
     assert_int_equal(wb_queue_open(p->path, &p->db, NULL), 0);
+    wb_host_pools_read(NULL, p->dir, &p->pools, NULL); /* this machine alone */
     *state = p;
     return 0;
 }
@@ -35,6 +37,7 @@ static int teardown(void **state)
 {
     struct place *p = *state;
 
+    wb_host_pools_release(&p->pools);
     wb_db_close(p->db);
     assert_int_equal(wb_remove_tree(p->dir, NULL), 0);
     free(p->path);
@@ -58,17 +61,20 @@ static void add(struct wb_db *db, const char *id, const char *token, int64_t pri
     assert_null(earlier);
 }
 
-static void expect_next(struct wb_db *db, const char *want, int64_t at)
+static void expect_next(struct place *p, const char *want, int64_t at)
 {
+    struct wb_db *db = p->db;
     char *id = NULL;
 
-    assert_int_equal(wb_queue_take(db, 1, at, &id, NULL), 0);
+    assert_int_equal(wb_queue_take(db, &p->pools, at, &id, NULL), 0);
     if (want)
         assert_string_equal(id, want);
     else
         assert_null(id);
-    if (id)
+    if (id) {
         assert_int_equal(wb_queue_end(db, id, "finished", NULL, at, NULL), 0);
+        assert_int_equal(wb_lease_end(db, "local", id, NULL), 0);
+    }
     free(id);
 }
 
@@ -82,15 +88,15 @@ static void turns_are_fair(void **state)
     add(db, "cmp_4", "bob", 0, 4);
     add(db, "cmp_5", "carol", 0, 5);
     add(db, "cmp_6", "alice", 5, 6);
-    expect_next(db, "cmp_6", 10); /* by priority */
-    expect_next(db, "cmp_4", 11); /* bob has had no turn, and asked before carol */
-    expect_next(db, "cmp_5", 12);
-    expect_next(db, "cmp_1", 13);
+    expect_next(*state, "cmp_6", 10); /* by priority */
+    expect_next(*state, "cmp_4", 11); /* bob has had no turn, and asked before carol */
+    expect_next(*state, "cmp_5", 12);
+    expect_next(*state, "cmp_1", 13);
     add(db, "cmp_7", "bob", 0, 14);
-    expect_next(db, "cmp_7", 15); /* alice was served after bob */
-    expect_next(db, "cmp_2", 16);
-    expect_next(db, "cmp_3", 17);
-    expect_next(db, NULL, 18);
+    expect_next(*state, "cmp_7", 15); /* alice was served after bob */
+    expect_next(*state, "cmp_2", 16);
+    expect_next(*state, "cmp_3", 17);
+    expect_next(*state, NULL, 18);
 }
 
 static void only_so_many_run(void **state)
@@ -102,10 +108,10 @@ static void only_so_many_run(void **state)
 
     add(db, "cmp_1", "alice", 0, 1000);
     add(db, "cmp_2", "alice", 0, 2000);
-    assert_int_equal(wb_queue_take(db, 1, 3000, &id, NULL), 0);
+    assert_int_equal(wb_queue_take(db, &((struct place *)*state)->pools, 3000, &id, NULL), 0);
     assert_string_equal(id, "cmp_1");
     free(WB_STEAL(id));
-    assert_int_equal(wb_queue_take(db, 1, 3000, &id, NULL), 0);
+    assert_int_equal(wb_queue_take(db, &((struct place *)*state)->pools, 3000, &id, NULL), 0);
     assert_null(id);
     assert_int_equal(wb_queue_started(db, "cmp_1", &n, NULL), 0);
     assert_int_equal(n, 1);
@@ -130,7 +136,7 @@ static void cancel_is_legal_until_the_end(void **state)
 
     add(db, "cmp_1", "alice", 0, 1);
     add(db, "cmp_2", "alice", 0, 2);
-    assert_int_equal(wb_queue_take(db, 1, 3, &id, NULL), 0);
+    assert_int_equal(wb_queue_take(db, &((struct place *)*state)->pools, 3, &id, NULL), 0);
     free(id);
     assert_int_equal(wb_queue_cancel(db, "cmp_1", 4, &now, NULL), 0);
     assert_string_equal(now, "running");
@@ -194,6 +200,166 @@ static void lists_page_by_id(void **state)
     assert_int_equal(wb_queue_list(db, "queued", "cmp_2", 2, &b, NULL), 0);
     assert_int_equal(wb_json_len(b), 1);
     assert_string_equal(wb_json_str_or(wb_json_at(b, 0), "id", ""), "cmp_1");
+}
+
+/* As the first version made it, with one campaign that runs and one that waits. */
+static const char version_1[] =
+    "CREATE TABLE campaigns("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, study TEXT NOT NULL,"
+    " state TEXT NOT NULL, priority INTEGER NOT NULL, token TEXT NOT NULL, reason TEXT,"
+    " labels TEXT NOT NULL, runs INTEGER NOT NULL, arms INTEGER NOT NULL,"
+    " rounds INTEGER NOT NULL, forecast_s REAL NOT NULL, submitted_ms INTEGER NOT NULL,"
+    " started_ms INTEGER, ended_ms INTEGER, cancel INTEGER NOT NULL DEFAULT 0,"
+    " starts INTEGER NOT NULL DEFAULT 0, detail TEXT, key TEXT, digest TEXT, rerun_of TEXT"
+    ") STRICT;"
+    "CREATE INDEX campaigns_state ON campaigns(state);"
+    "CREATE INDEX campaigns_key ON campaigns(token, key) WHERE key IS NOT NULL;"
+    "CREATE INDEX campaigns_turn ON campaigns(token, started_ms);"
+    "CREATE TABLE tokens("
+    " id TEXT PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, hash TEXT NOT NULL,"
+    " scopes TEXT NOT NULL, parent TEXT, created_ms INTEGER NOT NULL, expires_ms INTEGER,"
+    " used_ms INTEGER) STRICT;"
+    "CREATE TABLE audit("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, token TEXT,"
+    " request TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL, status INTEGER NOT NULL"
+    ") STRICT;"
+    "INSERT INTO tokens VALUES('ses', 'x', 'session', 'h', '[\"read\"]', 'alice', 1, NULL, NULL);"
+    "INSERT INTO campaigns(id, study, state, priority, token, labels, runs, arms, rounds,"
+    " forecast_s, submitted_ms, started_ms, key, digest) VALUES"
+    " ('cmp_1','forms','running',0,'alice','[\"n\"]',4,2,2,1.5,1000,2000,'k','d'),"
+    " ('cmp_2','forms','queued',0,'ses','[]',4,2,2,1.5,3000,NULL,NULL,NULL);"
+    "PRAGMA user_version=1;";
+
+static void an_older_database_is_brought_up(void **state)
+{
+    struct place *p = *state;
+    WB_AUTO_FREE char *path = wb_strf("%s/old.db", p->dir);
+    WB_AUTO_JSON wb_json *leases = NULL;
+    WB_AUTO_JSON wb_json *c = NULL;
+    struct wb_db *db = NULL;
+    char *id = NULL;
+    int64_t n = 0;
+
+    assert_int_equal(wb_db_open(path, WB_DB_CREATE, 1000, &db, NULL), 0);
+    assert_int_equal(wb_db_exec(db, version_1, NULL), 0);
+    wb_db_close(db);
+    for (int again = 0; again < 2; again++) { /* the second time there is nothing to do */
+        assert_int_equal(wb_queue_open(path, &db, NULL), 0);
+        assert_int_equal(wb_db_version(db, &n, NULL), 0);
+        assert_int_equal(n, 2);
+        wb_db_close(db);
+    }
+    assert_int_equal(wb_queue_open(path, &db, NULL), 0);
+    assert_int_equal(wb_queue_get(db, "cmp_1", &c, NULL), 0);
+    assert_string_equal(wb_json_str_or(c, "pool", ""), "local");
+    assert_int_equal(wb_json_int_or(c, "hosts", 0), 1);
+    assert_int_equal(wb_leases_list(db, "cmp_1", &leases, NULL), 0);
+    assert_int_equal(wb_json_len(leases), 1); /* it holds this machine */
+    assert_int_equal(wb_queue_take(db, &p->pools, 4000, &id, NULL), 0);
+    assert_null(id);
+    assert_int_equal(wb_queue_find_key(db, "alice", "k", "d", 4000, &id, NULL), 0);
+    assert_string_equal(id, "cmp_1");
+    free(WB_STEAL(id));
+    assert_int_equal(wb_queue_end(db, "cmp_1", "finished", NULL, 5000, NULL), 0);
+    assert_int_equal(wb_lease_end(db, "local", "cmp_1", NULL), 0);
+    assert_int_equal(wb_queue_take(db, &p->pools, 6000, &id, NULL), 0);
+    assert_string_equal(id, "cmp_2");
+    free(id);
+    /* A session's campaign is its maker's. */
+    assert_int_equal(wb_db_int(db, "SELECT count(*) FROM campaigns WHERE user='alice'", &n, NULL),
+                     0);
+    assert_int_equal(n, 2);
+    wb_db_close(db);
+}
+
+/* A step that fails half way leaves what was there. */
+static void a_broken_upgrade_changes_nothing(void **state)
+{
+    struct place *p = *state;
+    WB_AUTO_FREE char *path = wb_strf("%s/old.db", p->dir);
+    struct wb_db *db = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    int64_t n = 0;
+
+    assert_int_equal(wb_db_open(path, WB_DB_CREATE, 1000, &db, NULL), 0);
+    assert_int_equal(wb_db_exec(db, version_1, NULL), 0);
+    assert_int_equal(wb_db_exec(db, "CREATE TABLE passes(x INTEGER)", NULL), 0);
+    wb_db_close(db);
+    assert_int_not_equal(wb_queue_open(path, &db, &err), 0);
+    assert_int_equal(wb_db_open(path, WB_DB_WRITE, 1000, &db, NULL), 0);
+    assert_int_equal(wb_db_version(db, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(
+        wb_db_int(db, "SELECT count(*) FROM sqlite_master WHERE name='leases'", &n, NULL), 0);
+    assert_int_equal(n, 0);
+    wb_db_close(db);
+}
+
+static void rounds_are_added_once(void **state)
+{
+    struct wb_db *db = ((struct place *)*state)->db;
+    const struct wb_queue_key key = {
+        .token = "alice", .key = "k", .digest = "d", .campaign = "cmp_1"};
+    WB_AUTO_JSON wb_json *c = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    char *id = NULL;
+
+    add(db, "cmp_1", "alice", 0, 1);
+    assert_int_equal(wb_queue_extend(db, "cmp_1", 3, &key, 2, NULL), 0);
+    assert_int_equal(wb_queue_find_key(db, "alice", "k", "d", 3, &id, NULL), 0);
+    assert_string_equal(id, "cmp_1");
+    free(WB_STEAL(id));
+    assert_int_equal(wb_queue_find_key(db, "alice", "k", "e", 3, &id, &err), -WB_CONFLICT);
+    assert_int_equal(wb_queue_get(db, "cmp_1", &c, NULL), 0);
+    assert_int_equal(wb_json_int_or(c, "rounds", 0), 5);
+    assert_int_equal(wb_json_int_or(c, "runs", 0), 10);
+    assert_int_equal(wb_json_int_or(c, "rounds_to_add", 0), 3);
+    assert_int_equal(wb_queue_extended(db, "cmp_1", 3, NULL), 0);
+    wb_json_free(WB_STEAL(c));
+    assert_int_equal(wb_queue_get(db, "cmp_1", &c, NULL), 0);
+    assert_int_equal(wb_json_int_or(c, "rounds_to_add", -1), 0);
+    assert_int_equal(wb_queue_extend(db, "cmp_1", WB_QUEUE_ROUNDS_MAX, NULL, 2, &err),
+                     -WB_CONFLICT);
+    assert_int_equal(wb_queue_extend(db, "cmp_2", 1, NULL, 2, &err), -WB_NOT_FOUND);
+    assert_int_equal(wb_queue_cancel(db, "cmp_1", 9, &id, NULL), 0);
+    free(id);
+    assert_int_equal(wb_queue_extend(db, "cmp_1", 1, NULL, 2, &err), -WB_CONFLICT);
+    assert_int_equal(wb_queue_resume(db, "cmp_1", &err), -WB_CONFLICT); /* it never began */
+}
+
+static void what_was_interrupted_goes_on(void **state)
+{
+    static const struct {
+        const char *end;
+        int rc;
+    } rows[] = {{"interrupted", 0},
+                {"failed", 0},
+                {"cancelled", 0},
+                {"incomplete", 0},
+                {"finished", -WB_CONFLICT}};
+    struct place *p = *state;
+    struct wb_db *db = p->db;
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_FREE char *id = wb_strf("cmp_%zu", i);
+        WB_AUTO_FREE char *got = NULL;
+        struct wb_err err = WB_ERR_INIT;
+
+        add(db, id, "alice", 0, 1);
+        assert_int_equal(wb_queue_take(db, &p->pools, 2, &got, NULL), 0);
+        assert_string_equal(got, id);
+        assert_int_equal(wb_queue_resume(db, id, &err), -WB_CONFLICT); /* it runs */
+        assert_int_equal(wb_queue_end(db, id, rows[i].end, "why", 3, NULL), 0);
+        assert_int_equal(wb_queue_resume(db, id, &err), rows[i].rc);
+        if (rows[i].rc == 0) { /* its own lease, not ended yet, does not hold it up for ever */
+            assert_int_equal(wb_lease_end(db, "local", id, NULL), 0);
+            free(WB_STEAL(got));
+            assert_int_equal(wb_queue_take(db, &p->pools, 4, &got, NULL), 0);
+            assert_string_equal(got, id);
+            assert_int_equal(wb_queue_end(db, id, "finished", NULL, 5, NULL), 0);
+        }
+        assert_int_equal(wb_lease_end(db, "local", id, NULL), 0);
+    }
 }
 
 static void a_newer_database_is_left_alone(void **state)
@@ -331,6 +497,10 @@ int main(void)
         TEST(a_key_makes_one_campaign),
         TEST(lists_page_by_id),
         TEST(a_newer_database_is_left_alone),
+        TEST(an_older_database_is_brought_up),
+        TEST(a_broken_upgrade_changes_nothing),
+        TEST(rounds_are_added_once),
+        TEST(what_was_interrupted_goes_on),
         TEST(tokens_are_checked),
         TEST(sessions_end_with_their_token),
         TEST(scopes_have_names),
