@@ -6,6 +6,8 @@
 #include "server/http/encode.h"
 #include "server/http/service.h"
 
+/* A line each, so that two additions do not meet. */
+/* clang-format off */
 const struct wb_route *const wb_route_tables[] = {
     wb_routes_meta,
     wb_routes_static,
@@ -23,6 +25,7 @@ const struct wb_route *const wb_route_tables[] = {
     wb_routes_documents,
     NULL,
 };
+/* clang-format on */
 
 /* How many segments fit a path letter by letter, -1 when the path is another one. args gets the
  * others. */
