@@ -389,6 +389,115 @@ static void findings(void **state)
     wb_json_free(h.runs);
 }
 
+/* Runs of the newest night get this subject. */
+static void name_night(const struct history *h, const char *commit, int built_day)
+{
+    WB_AUTO_FREE char *built = wb_strf("2026-06-%02dT00:00:00.000Z", built_day);
+    WB_AUTO_FREE char *campaign = wb_strf("cmp_%03d", h->night - 1);
+
+    for (size_t i = 0; i < wb_json_len(h->runs); i++) {
+        wb_json *s = wb_json_at(h->runs, i), *subject;
+        if (strcmp(wb_json_str_or(s, "campaign", ""), campaign) != 0)
+            continue;
+        subject = wb_json_object();
+        wb_json_set_str(subject, "commit", commit);
+        wb_json_set_str(subject, "built", built);
+        wb_json_set(s, "subject", subject);
+    }
+}
+
+static const char *campaign_at(const wb_json *trend, size_t i)
+{
+    return wb_json_str_or(wb_json_at(wb_json_get(trend, "points"), i), "campaign", "");
+}
+
+static bool warned(const wb_json *out, const char *code)
+{
+    const wb_json *warnings = wb_json_get(out, "warnings");
+
+    for (size_t i = 0; i < wb_json_len(warnings); i++)
+        if (strcmp(wb_json_str_or(wb_json_at(warnings, i), "code", ""), code) == 0)
+            return true;
+    return false;
+}
+
+/* Builds that are measured in reverse stand in their own order, with the step where it is. */
+static void builds_order_the_nights(void **state)
+{
+    struct history h = begin(5);
+    struct wb_trend_question q = question("aaaa");
+    wb_json *out;
+
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        WB_AUTO_FREE char *commit = wb_strf("c%02d", 23 - i);
+        add_nights(&h, 1, i < 12 ? 880 : 1000, 900); /* the newer builds are slower */
+        name_night(&h, commit, 1 + 23 - i);
+    }
+    out = trend_of(&h, &q);
+    assert_string_equal(campaign_at(out, 0), "cmp_023");
+    assert_string_equal(campaign_at(out, 23), "cmp_000");
+    assert_int_equal(wb_json_len(wb_json_get(out, "change_points")), 1);
+    assert_string_equal(wb_json_str_or(change(out, 0), "kind", ""), "regression");
+    assert_string_equal(wb_json_str_or(change(out, 0), "last_good_commit", ""), "c11");
+    assert_string_equal(wb_json_str_or(change(out, 0), "first_bad_commit", ""), "c12");
+    assert_false(warned(out, "same-build"));
+    wb_json_free(out);
+    wb_json_free(h.runs);
+}
+
+/* What changed while one build was measured again and again is not the build's. */
+static void one_build_that_changes_is_told(void **state)
+{
+    struct history h = begin(6);
+    struct wb_trend_question q = question("aaaa");
+    wb_json *out;
+
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        add_nights(&h, 1, i < 12 ? 1000 : 880, 900);
+        name_night(&h, "same", 1);
+    }
+    out = trend_of(&h, &q);
+    assert_string_equal(campaign_at(out, 0), "cmp_000");
+    assert_int_equal(wb_json_len(wb_json_get(out, "change_points")), 1);
+    assert_true(warned(out, "same-build"));
+    wb_json_free(out);
+    wb_json_free(h.runs);
+}
+
+/* A change of environment parts the history whatever was built when: an old build that is measured
+ * behind it stands behind it. */
+static void builds_do_not_cross_a_change_of_environment(void **state)
+{
+    struct history h = begin(7);
+    WB_AUTO_JSON wb_json *annotations = wb_json_array();
+    struct wb_trend_question q = question("aaaa");
+    wb_json *out, *a = wb_json_object();
+
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        add_nights(&h, 1, i < 12 ? 1000 : 880, 900);
+        name_night(&h, "c", i < 12 ? 10 + i : i - 11); /* the later half is of older builds */
+    }
+    wb_json_set_str(a, "id", "cmp_012");
+    wb_json_set_str(a, "type", "environment");
+    wb_json_push(annotations, a);
+    out = trend_of(&h, &q);
+    assert_string_equal(campaign_at(out, 0), "cmp_012");
+    wb_json_free(out);
+    q.annotations = annotations;
+    out = trend_of(&h, &q);
+    for (size_t i = 0; i < 24; i++) {
+        WB_AUTO_FREE char *want = wb_strf("cmp_%03zu", i);
+        assert_string_equal(campaign_at(out, i), want);
+    }
+    assert_int_equal(wb_json_len(wb_json_get(out, "change_points")), 0);
+    assert_int_equal(wb_json_len(wb_json_get(out, "borders")), 1);
+    wb_json_free(out);
+    wb_json_free(h.runs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +508,9 @@ int main(void)
         cmocka_unit_test(since_and_previous),
         cmocka_unit_test(series_by_name),
         cmocka_unit_test(findings),
+        cmocka_unit_test(builds_order_the_nights),
+        cmocka_unit_test(one_build_that_changes_is_told),
+        cmocka_unit_test(builds_do_not_cross_a_change_of_environment),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
