@@ -9,6 +9,7 @@
 #include "server/analysis/adjust.h"
 #include "server/analysis/compare.h"
 #include "server/analysis/effect.h"
+#include "server/analysis/input.h"
 
 bool wb_ends_with(const char *s, const char *end)
 {
@@ -25,7 +26,7 @@ static bool is_database(const char *by)
 
 double wb_report_value(const struct wb_counted_run *r, const char *metric)
 {
-    return wb_json_real_or(wb_run_metric(r, metric), "value", NAN);
+    return wb_usable(wb_json_real_or(wb_run_metric(r, metric), "value", NAN));
 }
 
 /* The used run of an arm in a slot, or NULL. */
@@ -259,6 +260,27 @@ static bool is_restart(const wb_json *plan)
     return strcmp(wb_json_str_or(plan, "repetition", "deployment"), "restart") == 0;
 }
 
+/* Figures that cannot be were left out: such a one comes of a unit, or of a parser that went wrong.
+ */
+static void warn_figures(const struct wb_report *rep)
+{
+    for (size_t i = 0; i < rep->counted.nruns; i++) {
+        const struct wb_counted_run *r = &rep->counted.runs[i];
+        const wb_json *metrics = wb_json_get(r->summary, "metrics");
+
+        for (void *it = r->used ? wb_json_first(metrics) : NULL; it;
+             it = wb_json_next(metrics, it)) {
+            double v = wb_json_real_or(wb_json_iter_value(it), "value", 0);
+            if (!isnan(wb_usable(v)))
+                continue;
+            wb_analysis_warn(rep->warnings, "no-figure",
+                             "%s of %s is %g, which no figure can be: such figures are left out",
+                             wb_json_iter_key(it), wb_json_str_or(r->summary, "id", "?"), v);
+            return; /* one stands for all */
+        }
+    }
+}
+
 static void warn_all(const struct wb_report *rep, const wb_json *answer)
 {
     const wb_json *runs = wb_json_get(answer, "runs"),
@@ -373,6 +395,7 @@ int wb_campaign_report(const wb_json *plan, const wb_json *summaries, wb_json **
     wb_json_set(answer, "contrasts", contrasts);
     wb_json_set(answer, "warnings", rep.warnings);
     warn_all(&rep, answer);
+    warn_figures(&rep);
     if (rep.looks.n > 0)
         wb_report_looks_json(&rep.looks, answer);
     else

@@ -78,7 +78,7 @@ struct wb_report {
 
 /* The used run of an arm in a slot, or NULL. */
 const struct wb_counted_run *wb_report_run(const struct wb_report *rep, size_t slot, int arm);
-/* The value of a metric in a run; NaN when it has none. */
+/* The value of a metric in a run; NaN when it has none, or one that no figure can be. */
 double wb_report_value(const struct wb_counted_run *r, const char *metric);
 /* "unit" or "better" of a metric, as the first used run of the arm that says it; or NULL. */
 const char *wb_report_word(const struct wb_report *rep, int arm, const char *metric,

@@ -13,6 +13,7 @@
 #include "server/base/clock.h"
 #include "server/base/units.h"
 
+#define RATE_MOST 1e15
 #define BOOK_OLD_MS (366LL * 86400000)
 #define THROUGHPUT ".throughput"
 
@@ -75,15 +76,24 @@ struct work {
     wb_json *warnings;
 };
 
+/* v, or NaN where a price cannot be made of it. */
+static double in_reach(double v, double least)
+{
+    return v >= least && v <= RATE_MOST ? v : NAN;
+}
+
 static void add_performance(const wb_json *arm, const char *metric, wb_json *asked, wb_json *known,
                             double slo)
 {
     const wb_json *metrics = wb_json_get(arm, "metrics"), *m = wb_json_get(metrics, metric);
     WB_AUTO_FREE char *p99_name = p99_of(metric);
-    double rate = median_of(metrics, metric), p99 = median_of(metrics, p99_name);
+    double rate = median_of(metrics, metric), p99 = in_reach(median_of(metrics, p99_name), 0);
     double lo = wb_json_real_or(m, "lo", NAN), hi = wb_json_real_or(m, "hi", NAN);
 
     wb_json_set_str(known, "metric", metric);
+    rate = in_reach(rate, -RATE_MOST);
+    lo = isnan(rate) ? NAN : in_reach(lo, -RATE_MOST);
+    hi = isnan(rate) ? NAN : in_reach(hi, -RATE_MOST);
     if (!isnan(rate)) {
         wb_json_set_real(asked, "throughput_per_s", rate);
         wb_json_set_real(known, "throughput_per_s", rate);
@@ -103,7 +113,7 @@ static void add_performance(const wb_json *arm, const char *metric, wb_json *ask
         wb_json_set_real(asked, "p99_ms", p99);
         wb_json_set_real(known, "p99_ms", p99);
     } else {
-        wb_json_set_reason(known, "p99_ms", "the phase has no p99");
+        wb_json_set_reason(known, "p99_ms", "the phase has no p99 that can be");
     }
     if (isnan(slo) || isnan(p99))
         wb_json_set_reason(known, "meets_slo", isnan(slo) ? "no SLO is asked for" : "no p99");

@@ -9,7 +9,7 @@
 
 #include "server/base/json.h"
 
-#define WB_ANALYSIS_VERSION 2 /* raised whenever the same input gets another answer */
+#define WB_ANALYSIS_VERSION 3 /* raised whenever the same input gets another answer */
 
 /* `stats compare` on one document ({base,new,better,...}, paired {rounds_base,rounds_new}, or
  * {rows}). *out is owned by the caller. WB_INVALID (the message starts with a JSON pointer) on bad

@@ -134,7 +134,7 @@ static int cell_value(const char *column, const char *cell, int line, wb_json **
                            "line %d: '%.60s' in column '%.60s' is not a number; leave the cell "
                            "empty where there is no value",
                            line, cell, column);
-        if (v != 0 && (fabs(v) < WB_SIZE_LEAST || fabs(v) > WB_SIZE_MOST))
+        if (isnan(wb_usable(v)))
             return wb_fail(err, WB_INVALID,
                            "line %d: '%.60s' in column '%.60s' is out of range, allowed is 0 and "
                            "%g to %g: give it in another unit",

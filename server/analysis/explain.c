@@ -6,6 +6,7 @@
 
 #include "server/analysis/compare.h"
 #include "server/analysis/effect.h"
+#include "server/analysis/input.h"
 #include "server/base/mem.h"
 
 #define TEXT_SHOWN 100
@@ -14,7 +15,8 @@
 
 double wb_explain_metric(const wb_json *summary, const char *metric)
 {
-    return wb_json_real_or(wb_json_get(wb_json_get(summary, "metrics"), metric), "value", NAN);
+    return wb_usable(
+        wb_json_real_or(wb_json_get(wb_json_get(summary, "metrics"), metric), "value", NAN));
 }
 
 /* ---- pairs ---- */

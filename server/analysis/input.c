@@ -14,6 +14,11 @@ void wb_numbers_release(struct wb_numbers *v)
     *v = (struct wb_numbers){0};
 }
 
+double wb_usable(double v)
+{
+    return v == 0 || (fabs(v) >= WB_SIZE_LEAST && fabs(v) <= WB_SIZE_MOST) ? v : NAN;
+}
+
 size_t wb_numbers_drop(struct wb_numbers *v)
 {
     size_t kept = 0, all = v->n;
@@ -38,7 +43,7 @@ int wb_in_number(const wb_json *j, const char *pointer, double *out, struct wb_e
 
     if (isnan(v))
         return wb_fail(err, WB_INVALID, "%s: must be a number or null", pointer);
-    if (v != 0 && (fabs(v) < WB_SIZE_LEAST || fabs(v) > WB_SIZE_MOST))
+    if (isnan(wb_usable(v)))
         return wb_fail(err, WB_INVALID, "%s: %g is out of range, allowed is 0 and %g to %g",
                        pointer, v, WB_SIZE_LEAST, WB_SIZE_MOST);
     *out = v;

@@ -11,6 +11,9 @@
 #define WB_SIZE_LEAST 1e-140
 #define WB_SIZE_MOST 1e140
 
+/* v, or NaN when it is not of such a size: no figure that a run can have. */
+double wb_usable(double v);
+
 struct wb_numbers {
     double *v; /* NaN for null */
     size_t n;

@@ -176,7 +176,9 @@ static int make_point(const wb_json *runs, const char *metric, const struct wb_t
         else if (!r->used)
             leave_out(left, r, r->why);
         else if (isnan(value))
-            leave_out(left, r, "it has no such metric");
+            leave_out(left, r,
+                      wb_run_metric(r, metric) != NULL ? "its figure is none that can be"
+                                                       : "it has no such metric");
         else
             v[n++] = value;
     }
