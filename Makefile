@@ -143,14 +143,21 @@ bench: all support ## the benchmarks of tests/bench: ratios measured in one run
 	@for b in tests/bench/*.sh; do echo "== $$b"; "$$b" || exit 1; done
 
 FUZZ_SECONDS ?= 60
-build/fuzz/%: tests/fuzz/%.c $(BASE_SRC) $(WB_SRC) $(LOAD_SRC)
+FUZZ_CC ?= clang
+FUZZ_OBJ := $(patsubst %.c,build/fuzz/obj/%.o,$(sort $(BASE_SRC) $(WB_SRC) $(LOAD_SRC)))
+build/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(Q)clang -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DWB_VERSION='"$(VERSION)"' \
-	    -DWB_DATA_DIR='"$(DATA_DIR)"' -I. -o $@ $^ $(LIBS)
+	$(Q)$(FUZZ_CC) -std=gnu11 -O1 -g -fsanitize=fuzzer-no-link,address,undefined -D_GNU_SOURCE \
+	    -DWB_VERSION='"$(VERSION)"' -DWB_DATA_DIR='"$(DATA_DIR)"' -I. -MMD -MP -c -o $@ $<
+build/fuzz/libwb.a: $(FUZZ_OBJ)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+build/fuzz/%: build/fuzz/obj/tests/fuzz/%.o build/fuzz/libwb.a
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
 fuzz: $(FUZZ_BIN) ## each fuzz target for FUZZ_SECONDS (60)
 	@for f in $(FUZZ_BIN); do mkdir -p build/corpus/$$(basename $$f); \
 	    $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -artifact_prefix=build/corpus/ \
-	    build/corpus/$$(basename $$f) || exit 1; done
+	    build/corpus/$$(basename $$f) $$(find tests/fuzz/corpus -type d -name $$(basename $$f | cut -d_ -f2)) || exit 1; done
 
 install: all ## into DESTDIR and PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(DATA_DIR)
@@ -175,7 +182,7 @@ clean: ## remove build products (not the download cache)
 	rm -rf build/obj build/unit build/support build/system build/fuzz build/man build/*.a build/weighbridge build/wb build/wb-load build/wb-ask \
 	    build/address-undefined build/thread
 
--include $B/obj/server/main.d $B/obj/runners/load/main.d $B/obj/runners/ask/main.d $(BASE_OBJ:.o=.d) $(WB_OBJ:.o=.d) $(LOAD_OBJ:.o=.d) $(UNIT_SRC:%.c=$B/obj/%.d) $(SUPPORT_SRC:%.c=$B/obj/%.d) $(SYSTEM_SRC:%.c=$B/obj/%.d)
+-include $B/obj/server/main.d $B/obj/runners/load/main.d $B/obj/runners/ask/main.d $(BASE_OBJ:.o=.d) $(WB_OBJ:.o=.d) $(LOAD_OBJ:.o=.d) $(UNIT_SRC:%.c=$B/obj/%.d) $(SUPPORT_SRC:%.c=$B/obj/%.d) $(SYSTEM_SRC:%.c=$B/obj/%.d) $(FUZZ_OBJ:.o=.d) $(FUZZ_SRC:%.c=build/fuzz/obj/%.d)
 .SECONDARY:
 V ?= 0
 Q := $(if $(filter 1,$V),,@)

@@ -1,5 +1,6 @@
 /* `annotate ID WHAT [TEXT]`: what people say about records afterwards. */
 #include "server/record/annotate.h"
+#include "server/record/query.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,22 +46,59 @@ static int find_type(const char *word, const char **type, struct wb_err *err)
     return wb_fail(err, WB_INVALID, "annotate cannot '%s'%s; allowed: %s", word, hint, list);
 }
 
-/* Beginnings of runs and campaigns are completed; what is none may be a series, a finding or a
- * host, and is taken as it stands. Caller frees. */
+/* "c-" and hex digits, as trend and 'list findings' show them. They are found by the analysis and
+ * stand in no record. */
+static bool is_finding(const char *id)
+{
+    return !strncmp(id, "c-", 2) && id[2] && strspn(id + 2, "0123456789abcdef") == strlen(id + 2);
+}
+
+static int is_host(struct wb_store *s, const char *name, bool *yes, struct wb_err *err)
+{
+    static const struct wb_query all;
+    WB_AUTO_JSON wb_json *hosts = NULL;
+    int rc = wb_store_hosts(s, &all, &hosts, err);
+
+    *yes = false;
+    for (size_t i = 0; rc == 0 && i < wb_json_len(hosts); i++) {
+        const wb_json *h = wb_json_at(hosts, i);
+
+        *yes |= !strcmp(wb_json_str_or(h, "id", ""), name) ||
+                !strcmp(wb_json_str_or(h, "host_class", ""), name);
+    }
+    return rc;
+}
+
+/* What an annotation may be about: something that is there, so that a slip of the pen is told. The
+ * beginning of a run, campaign or series is completed. Caller frees. */
 static int find_id(struct wb_store *s, const char *typed, char **out, struct wb_err *err)
 {
     struct wb_cli_id id = {0};
     struct wb_err own = WB_ERR_INIT;
-    int rc = wb_cli_find(s, typed, &id, &own);
+    bool host = false;
+    int rc;
 
+    if (is_finding(typed) || !strncmp(typed, "ann_", 4)) {
+        *out = wb_strdup(typed);
+        return 0;
+    }
+    rc = wb_cli_find(s, typed, &id, &own);
     if (rc == 0)
         *out = wb_strdup(id.run ? id.run : id.campaign);
-    else if (rc == -WB_NOT_FOUND || rc == -WB_INVALID)
+    if (rc == -WB_NOT_FOUND || rc == -WB_INVALID)
+        rc = is_host(s, typed, &host, &own);
+    if (rc == 0 && host)
         *out = wb_strdup(typed);
-    else
-        *err = own;
+    else if (rc == 0 && !*out)
+        rc = wb_store_resolve_series(s, typed, out, &own);
     wb_cli_id_release(&id);
-    return rc == 0 || *out ? 0 : rc;
+    if (rc == -WB_NOT_FOUND || rc == -WB_INVALID)
+        return wb_fail(err, WB_NOT_FOUND,
+                       "there is no run, campaign, series, host or host class '%.100s' in %s",
+                       typed, wb_store_path(s));
+    if (rc < 0)
+        *err = own;
+    return rc;
 }
 
 static int annotate(const struct wb_cli *cli, const void *options, int argc, char **argv)

@@ -12,6 +12,7 @@
 #include "server/base/units.h"
 #include "server/cli/config.h"
 #include "server/cli/help.h"
+#include "server/cli/records.h"
 #include "server/cli/study_args.h"
 
 #ifndef WB_DATA_DIR
@@ -44,6 +45,8 @@ const struct wb_opt wb_common_opts[] = {
 static int say(const struct wb_cli *cli, enum wb_exit rc, const char *code, const char *text,
                wb_json *doc)
 {
+    struct wb_buf plain = WB_BUF_INIT(65536);
+
     if (cli->json) {
         wb_json *e = wb_json_object();
 
@@ -55,7 +58,9 @@ static int say(const struct wb_cli *cli, enum wb_exit rc, const char *code, cons
         wb_cli_answer(cli, WB_STEAL(doc), NULL);
     }
     wb_json_free(doc);
-    (void)fprintf(stderr, "weighbridge: %s\n", text);
+    wb_cli_plain(text, strlen(text), &plain); /* it may name what others wrote */
+    (void)fprintf(stderr, "weighbridge: %s\n", wb_buf_str(&plain));
+    wb_buf_release(&plain);
     return (int)rc;
 }
 

@@ -432,6 +432,16 @@ int wb_config_read(bool files, struct wb_config **out, struct wb_problems *p)
     return (int)(p->n + p->dropped - before);
 }
 
+int wb_config_parse(const char *text, size_t n, const char *path, struct wb_config **out,
+                    struct wb_problems *p)
+{
+    size_t before = p->n + p->dropped;
+
+    *out = wb_calloc(1, sizeof(**out));
+    read_text(*out, text, n, path, p);
+    return (int)(p->n + p->dropped - before);
+}
+
 void wb_config_free(struct wb_config *c)
 {
     if (!c)

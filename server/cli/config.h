@@ -50,6 +50,10 @@ struct wb_config;
 int wb_config_read(bool files, struct wb_config **out, struct wb_problems *p);
 void wb_config_free(struct wb_config *c); /* NULL is fine */
 
+/* The same from the text of a file alone, for tests; path is absolute. */
+int wb_config_parse(const char *text, size_t n, const char *path, struct wb_config **out,
+                    struct wb_problems *p);
+
 /* What holds, or NULL when nobody set it; borrowed, until the next set. c may be NULL. */
 const char *wb_config_get(const struct wb_config *c, enum wb_setting s);
 /* An option of the command line ("--server") rules over the rest. NULL as value: left alone. */

@@ -450,7 +450,11 @@ static int check_ref(struct wb_git *g, struct ref_list *l, const char *name, str
     else if (rc != GIT_ENOTFOUND && l->broken)
         wb_strv_add(l->broken, name);
     else if (rc != GIT_ENOTFOUND)
-        return wb_fail(err, WB_CORRUPT, "the reference %s in %s cannot be read", name, g->path);
+        return wb_fail(err, WB_CORRUPT,
+                       "the reference %s in %s cannot be read; if it is not of this store remove "
+                       "it, else set it to its newest commit: 'git --git-dir=%s fsck --lost-found' "
+                       "finds that, 'git --git-dir=%s update-ref %s COMMIT' sets it",
+                       name, g->path, g->path, g->path, name);
     return 0;
 }
 
@@ -477,6 +481,30 @@ static int check_folder(struct wb_git *g, struct ref_list *l, const char *folder
     return rc;
 }
 
+/* The library reads what it finds below a folder of references: a pipe there would be waited for.
+ */
+static int only_files(struct wb_git *g, const char *folder, int depth, struct wb_err *err)
+{
+    WB_AUTO_FREE char *dir = wb_strf("%s/%s", g->path, folder);
+    struct wb_strv names = {0};
+    int rc = wb_path_exists(dir) ? wb_list_dir(dir, &names, err) : 0;
+
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        WB_AUTO_FREE char *path = wb_strf("%s%s", dir, names.v[i]);
+        WB_AUTO_FREE char *below = wb_strf("%s%s/", folder, names.v[i]);
+        struct stat st;
+
+        if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
+            continue; /* gone just now, or a link to nothing, which is told later */
+        if (!S_ISDIR(st.st_mode))
+            rc = wb_fail(err, WB_CORRUPT, "%s is neither a reference nor a folder of them", path);
+        else if (depth > 1)
+            rc = only_files(g, below, depth - 1, err);
+    }
+    wb_strv_release(&names);
+    return rc;
+}
+
 int wb_git_refs(struct wb_git *g, const char *folder, struct wb_git_ref **out, size_t *n,
                 struct wb_strv *broken, struct wb_err *err)
 {
@@ -484,7 +512,11 @@ int wb_git_refs(struct wb_git *g, const char *folder, struct wb_git_ref **out, s
     git_reference_iterator *it = NULL;
     git_reference *ref = NULL;
     struct ref_list l = {.broken = broken};
-    int rc = git_reference_iterator_glob_new(&it, g->repo, pattern);
+    int rc = only_files(g, folder, 8, err);
+
+    if (rc < 0)
+        return rc;
+    rc = git_reference_iterator_glob_new(&it, g->repo, pattern);
 
     while (rc == 0 && (rc = git_reference_next(&ref, it)) == 0) {
         if (git_reference_target(ref))

@@ -117,6 +117,15 @@ int wb_raw_read_of(struct wb_store *s, struct wb_raw_day *day, const char *ref, 
                    const char *run, const char *name, const wb_json *facts, struct wb_buf *out,
                    struct wb_err *err) WB_MUST_CHECK;
 
+/* push.c: one line of what git says of a push, "<flag>\t<from>:<to>\t<summary>". */
+struct wb_push_answer {
+    bool refused, same; /* neither: it moved */
+    char *ref;          /* of the remote */
+    char *reason;       /* of a refusal, else NULL */
+};
+/* False: it is another line. Both texts are the caller's. */
+bool wb_push_answer(const char *line, size_t n, struct wb_push_answer *out);
+
 /* {run, file, code, message, note} into an array. run may be NULL. */
 void wb_damage_add(wb_json *damage, const char *run, const char *file, const char *code,
                    const char *message);

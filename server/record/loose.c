@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/base/deflate.h"
@@ -48,15 +49,18 @@ static bool parse_head(const char *text, size_t n, struct wb_loose *out, size_t 
 
 int wb_loose_head(const char *path, struct wb_loose *out, struct wb_err *err)
 {
-    WB_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    WB_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a pipe */
     struct wb_buf head = WB_BUF_INIT(HEAD_MAX);
     char file[HEAD_FILE];
+    struct stat st;
     size_t end;
     ssize_t n;
     int rc;
 
-    if (fd < 0)
+    if (fd < 0 || fstat(fd, &st) < 0)
         return wb_fail_sys(err, errno, "%s", path);
+    if (!S_ISREG(st.st_mode))
+        return wb_fail(err, WB_CORRUPT, "%s is damaged: it is not a file", path);
     n = pread(fd, file, sizeof(file), 0);
     if (n < 0)
         return wb_fail_sys(err, errno, "cannot read %s", path);

@@ -11,6 +11,7 @@
 #include "server/base/file.h"
 #include "server/record/import.h"
 #include "server/record/index.h"
+#include "server/record/outside.h"
 #include "server/record/summary.h"
 #include "server/record/work.h"
 
@@ -298,13 +299,13 @@ static wb_json *with_schema(void)
 }
 
 /* *out is released by the caller, also on failure. */
-static int make_record(const struct outside *o, const char *run, struct wb_record *out,
-                       struct wb_err *err)
+static int make_record(const struct outside *o, struct wb_record *out, struct wb_err *err)
 {
     wb_json *metrics = NULL, *arms = wb_json_array(), *arm = wb_json_object();
     int rc;
 
-    *out = (struct wb_record){.started_ms = o->started_ms, .run = wb_strdup(run)};
+    out->started_ms = o->started_ms;
+    out->run = short_digest("run_I", o->source, o->id);
     out->study = with_schema();
     out->plan = with_schema();
     out->environment = with_schema();
@@ -321,7 +322,32 @@ static int make_record(const struct outside *o, const char *run, struct wb_recor
     wb_json_set(out->result, "imported", wb_json_copy(o->in));
     rc = wb_summary_metrics(out->result, &metrics, err);
     if (rc == 0)
-        out->summary = summary_of(o, run, metrics);
+        out->summary = summary_of(o, out->run, metrics);
+    return rc;
+}
+
+int wb_outside_record(const char *source, const char *line, size_t n, struct wb_record *out,
+                      char **id, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *in = NULL;
+    struct outside o = {.source = source};
+    struct wb_record r = {0};
+    int rc = wb_json_parse(line, n, &in, err);
+
+    if (rc == 0 && wb_json_type(in) != WB_JSON_OBJECT)
+        rc = wb_fail(err, WB_INVALID, "it is not an object");
+    o.in = in;
+    *id = wb_strdup(wb_json_str_or(in, "id", NULL));
+    if (rc == 0)
+        rc = read_line(&o, err);
+    if (rc == 0)
+        rc = make_record(&o, &r, err);
+    free(o.arm_text);
+    free(o.campaign_text);
+    if (rc < 0)
+        wb_record_release(&r);
+    else
+        *out = r;
     return rc;
 }
 
@@ -429,24 +455,17 @@ static bool is_pending(const struct import *m, const char *run)
     return false;
 }
 
-/* A result that was read well: to be recorded, unless it is already. */
-static int take(struct import *m, const struct outside *o, int64_t line, struct wb_err *err)
+/* A result that was read well, which is taken: to be recorded, unless it is already. */
+static int take(struct import *m, struct wb_record *r, int64_t line, struct wb_err *err)
 {
-    WB_AUTO_FREE char *run = short_digest("run_I", m->source, o->id);
-    int rc = is_pending(m, run) ? 0 : look_up(m->s, run, err);
+    int rc = is_pending(m, r->run) ? 0 : look_up(m->s, r->run, err);
 
-    if (rc == 0) {
-        m->already++;
-        return 0;
-    }
-    if (rc != -WB_NOT_FOUND)
-        return rc;
-    rc = make_record(o, run, &m->v[m->n].record, err);
-    if (rc < 0) {
-        wb_record_release(&m->v[m->n].record);
+    if (rc != -WB_NOT_FOUND) {
+        m->already += rc == 0;
+        wb_record_release(r);
         return rc;
     }
-    m->v[m->n++].line = line;
+    m->v[m->n++] = (struct pending){*r, line};
     return m->n == BATCH ? flush(m, err) : 0;
 }
 
@@ -454,26 +473,16 @@ static int take(struct import *m, const struct outside *o, int64_t line, struct 
 static int import_line(struct import *m, const char *text, size_t n, int64_t line,
                        struct wb_err *err)
 {
-    WB_AUTO_JSON wb_json *in = NULL;
-    struct outside o = {.source = m->source};
+    WB_AUTO_FREE char *id = NULL;
+    struct wb_record r = {0};
     struct wb_err why = WB_ERR_INIT;
-    int rc = wb_json_parse(text, n, &in, &why);
+    int rc = wb_outside_record(m->source, text, n, &r, &id, &why);
 
-    if (rc == 0 && wb_json_type(in) != WB_JSON_OBJECT)
-        rc = wb_fail(&why, WB_INVALID, "it is not an object");
-    o.in = in;
-    if (rc == 0)
-        rc = read_line(&o, &why);
-    if (rc == 0)
-        rc = take(m, &o, line, &why);
-    free(o.arm_text);
-    free(o.campaign_text);
-    if (rc == -WB_INVALID || rc == -WB_LIMIT) {
-        refuse(m, line, wb_json_str_or(in, "id", NULL), &why);
+    if (rc < 0) {
+        refuse(m, line, id, &why);
         return 0;
     }
-    if (rc < 0 && err)
-        *err = why;
+    rc = take(m, &r, line, err);
     return rc < 0 ? wb_wrap(err, "line %lld", (long long)line) : 0;
 }
 

@@ -167,28 +167,42 @@ static struct offer *find_offer(struct push *p, const char *ref, size_t n)
     return NULL;
 }
 
-/* "<flag>\t<from>:<to>\t<summary>" */
-static void read_line(struct push *p, const char *line, size_t n)
+bool wb_push_answer(const char *line, size_t n, struct wb_push_answer *out)
 {
     WB_AUTO_FREE char *text = wb_strndup(line, n);
     char *to, *summary;
-    struct offer *o;
 
+    n = strlen(text); /* a NUL ends it, too */
     if (n < 4 || text[1] != '\t' || !strchr(" +-*!=", text[0]))
-        return;
+        return false;
     summary = strchr(text + 2, '\t');
     if (!summary)
-        return;
+        return false;
     *summary++ = '\0';
     to = strrchr(text + 2, ':');
-    o = to ? find_offer(p, to + 1, strlen(to + 1)) : NULL;
-    if (!o)
-        return;
-    o->status = text[0] == '!' ? "refused" : text[0] == '=' ? "up-to-date" : "pushed";
-    if (text[0] == '!')
-        o->reason = wb_last_line(summary);
-    else
-        wb_json_set_str(wb_json_get(p->mine, "pushed"), o->ref, o->hex);
+    if (!to || !to[1])
+        return false;
+    *out = (struct wb_push_answer){.refused = text[0] == '!',
+                                   .same = text[0] == '=',
+                                   .ref = wb_strdup(to + 1),
+                                   .reason = text[0] == '!' ? wb_last_line(summary) : NULL};
+    return true;
+}
+
+static void read_line(struct push *p, const char *line, size_t n)
+{
+    struct wb_push_answer a = {0};
+    struct offer *o = wb_push_answer(line, n, &a) ? find_offer(p, a.ref, strlen(a.ref)) : NULL;
+
+    if (o) {
+        o->status = a.refused ? "refused" : a.same ? "up-to-date" : "pushed";
+        if (!a.refused)
+            wb_json_set_str(wb_json_get(p->mine, "pushed"), o->ref, o->hex);
+        free(o->reason);
+        o->reason = WB_STEAL(a.reason);
+    }
+    free(a.ref);
+    free(a.reason);
 }
 
 /* Names what was refused, and why, as far as there is room. */

@@ -162,13 +162,19 @@ static int prepare(const char *path, bool create, const char *controller, struct
     return make_store(path, made, err);
 }
 
-static int read_controller(struct wb_store *s, const char *wanted, struct wb_err *err)
+static int read_controller(struct wb_store *s, bool create, const char *wanted, struct wb_err *err)
 {
     WB_AUTO_FREE char *id = NULL;
     int rc = wb_git_config(s->git, "weighbridge.controller", &id, err);
 
-    if (rc == -WB_NOT_FOUND && !wanted)
-        return 0;
+    if (rc == -WB_NOT_FOUND && !create)
+        return 0; /* a copy that can only be read */
+    if (rc == -WB_NOT_FOUND)
+        return wb_fail(err, WB_CORRUPT,
+                       "%s/weighbridge.config names no controller, so nothing can be recorded; "
+                       "put it back: git config --file %s/weighbridge.config "
+                       "weighbridge.controller NAME (HEAD ends with its name)",
+                       s->path, s->path);
     if (rc < 0)
         return rc;
     if (!good_controller(id))
@@ -205,7 +211,7 @@ int wb_store_open(const char *path, bool create, const char *controller, struct 
     if (rc == 0)
         rc = wb_git_open(s->path, wb_path_exists(config) ? config : NULL, &s->git, err);
     if (rc == 0)
-        rc = read_controller(s, controller, err);
+        rc = read_controller(s, create || controller, controller, err);
     if (rc < 0) {
         wb_store_close(s);
         return rc;

@@ -27,7 +27,9 @@ void wb_damage_add(wb_json *damage, const char *run, const char *file, const cha
     wb_json_set_str(d, "file", file);
     wb_json_set_str(d, "code", code);
     wb_json_set_str(d, "message", message);
-    wb_json_set_bool(d, "note", !strcmp(code, "raw-pruned") || !strcmp(code, "other-rules"));
+    wb_json_set_bool(d, "note",
+                     !strcmp(code, "raw-pruned") || !strcmp(code, "other-rules") ||
+                         !strcmp(code, "newer-schema"));
     wb_json_push(damage, d);
 }
 

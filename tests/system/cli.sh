@@ -148,6 +148,20 @@ exits "annotate with another word" 2 "$wb" annotate 01JX8AB003 exclud why
 has "annotate with another word: did you mean" "$tmp/err" "did you mean 'exclude'"
 exits "annotate without a reason" 2 "$wb" annotate 01JX8AB003 exclude
 exits "annotate a run that is not there" 21 "$wb" annotate run_9 exclude why
+for id in 01JX8AB999 ../../etc/passwd HEAD '*' ' '; do
+    exits "a note on nothing: $id" 21 "$wb" annotate "$id" note why
+done
+exits "a note on a host" 0 "$wb" annotate h note 'new disk'
+exits "a note on a host class" 0 "$wb" annotate c note 'new kernel'
+exits "a note on a series" 0 "$wb" annotate 01234567 note 'watch this'
+for id in $'run_\e[31m' 'run_%s%n' '../../etc/passwd' 'refs/heads/records' "$(printf 'run_%05000d' 1)"; do
+    for c in show logs verify replay report trend scaling cancel resume; do
+        "$wb" "$c" "$id" >"$tmp/out" 2>"$tmp/err" </dev/null
+        case $? in 2 | 21 | 22) ;; *) echo "$c: exit $?" ;; esac
+        grep -a $'\e' "$tmp/out" "$tmp/err"
+    done
+done >"$tmp/odd"
+is "ids that are none are refused, and drive no terminal" "" "$(head -n 3 "$tmp/odd")"
 "$wb" show 01JX8AB003 >"$tmp/out"
 has "show tells who said what" "$tmp/out" "excluded by ada"
 "$wb" list annotations --json >"$tmp/out"

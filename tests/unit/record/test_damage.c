@@ -258,6 +258,39 @@ static void test_references(void **state)
     }
 }
 
+/* A pipe is waited for by who opens it: among references and objects it is told instead. */
+static void test_pipes(void **state)
+{
+    const char *dir = *state;
+    struct wb_store *s = open_store(dir, true);
+    WB_AUTO_FREE char *ref = wb_strf("%s/store.git/refs/heads/records/pipe", dir);
+    WB_AUTO_JSON wb_json *damage = wb_json_array();
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_strv files;
+    wb_json *list = NULL;
+
+    commit_records(s, 0, 2);
+    assert_int_equal(mkfifo(ref, 0600), 0);
+    assert_int_equal(wb_store_verify(s, NULL, damage, NULL, &err), -WB_CORRUPT);
+    assert_non_null(strstr(err.root, "records/pipe is neither a reference nor a folder"));
+    assert_int_equal(wb_store_list(s, NULL, &list, &err), -WB_CORRUPT);
+    assert_int_equal(unlink(ref), 0);
+    files = object_files(dir);
+    for (size_t i = 0; i < files.n; i += 7) {
+        WB_AUTO_FREE char *away = wb_strf("%s/away", dir);
+
+        assert_int_equal(rename(files.v[i], away), 0);
+        assert_int_equal(mkfifo(files.v[i], 0600), 0);
+        wb_store_close(s);
+        s = open_store(dir, false);
+        WB_IGNORE(wb_store_verify(s, NULL, damage, NULL, &err));
+        assert_true(wb_json_len(damage) > 0);
+        assert_int_equal(rename(away, files.v[i]), 0);
+    }
+    wb_strv_release(&files);
+    wb_store_close(s);
+}
+
 /* Puts a file (NULL: removes it) with plain git and commits that: git finds all in order. */
 static void tamper(const char *dir, const char *file, const char *text)
 {
@@ -304,6 +337,32 @@ static char *summary_with(const char *dir, const char *key, const char *value)
     return wb_buf_take(&b);
 }
 
+/* What a version to come has recorded is no damage; what happened to it is. */
+static void test_newer(void **state)
+{
+    const char *dir = *state;
+    struct wb_store *s = open_store(dir, true);
+    struct wb_record r = make_record(1);
+    struct wb_err err = WB_ERR_INIT;
+    WB_AUTO_JSON wb_json *damage = NULL;
+    WB_AUTO_JSON wb_json *later = NULL;
+    char commit[41];
+
+    wb_json_set_int(r.summary, "schema", 2);
+    wb_json_set_str(r.summary, "outcome", "marvellous");
+    wb_json_del(r.summary, "metrics");
+    assert_int_equal(wb_store_commit(s, &r, commit, &err), 0);
+    wb_record_release(&r);
+    damage = verify_all(s, NULL);
+    assert_int_equal(wb_json_len(damage), 1);
+    assert_string_equal(wb_json_str_or(wb_json_at(damage, 0), "code", ""), "newer-schema");
+    assert_true(wb_json_bool_or(wb_json_at(damage, 0), "note", false));
+    tamper(dir, "study.json", "{}\n");
+    later = verify_all(s, NULL);
+    assert_int_equal(count_code(later, RUN1, "study.json", "digest"), 1);
+    wb_store_close(s);
+}
+
 static void test_disagreeing(void **state)
 {
     static const struct {
@@ -325,7 +384,7 @@ static void test_disagreeing(void **state)
         {"note.txt", "x", NULL, NULL, "unexpected"},
         {"result.json", "{\"phases\":[]}\n", NULL, NULL, "digest"},
         {"summary.json", NULL, NULL, NULL, "missing"},
-        {"summary.json", NULL, "schema", "2", "schema"},
+        {"summary.json", NULL, "schema", "0", "schema"},
         {"summary.json", NULL, "id", "\"run_other\"", "schema"},
         {"summary.json", NULL, "outcome", "\"fine\"", "schema"},
         {"summary.json", NULL, "validity", "null", "schema"},
@@ -568,6 +627,8 @@ int main(void)
         T(test_named),
         T(test_packs),
         T(test_references),
+        T(test_pipes),
+        T(test_newer),
         T(test_disagreeing),
         T(test_lost_run),
         T(test_list_with_damage),
