@@ -83,7 +83,9 @@ static bool somebody_has_open(const char *path)
 
 enum lock_state { LOCK_FREE, LOCK_DEAD, LOCK_LIVING };
 
-static enum lock_state lock_state(const char *path, int64_t age_ms)
+/* watched_ms: how long it has been there under our eyes, which is its age where its own time lies in
+ * the future: the clock was set back. */
+static enum lock_state lock_state(const char *path, int64_t age_ms, int64_t watched_ms)
 {
     struct stat st;
     int64_t age;
@@ -91,6 +93,8 @@ static enum lock_state lock_state(const char *path, int64_t age_ms)
     if (lstat(path, &st) < 0)
         return LOCK_FREE;
     age = wb_now_unix_ms(NULL) - ((int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / WB_MS);
+    if (age < 0)
+        age = watched_ms;
     if (age < age_ms || somebody_has_open(path))
         return LOCK_LIVING;
     return LOCK_DEAD;
@@ -108,12 +112,12 @@ int wb_git_unlock_ref(const char *repository, const char *ref, int64_t wait_ns,
                       struct wb_strv *notices, struct wb_err *err)
 {
     WB_AUTO_FREE char *path = wb_strf("%s/%s.lock", repository, ref);
-    int64_t until = wb_now_ns(NULL) + wait_ns;
+    int64_t from = wb_now_ns(NULL), until = from + wait_ns;
 
     for (;;) {
         int rc;
 
-        switch (lock_state(path, REF_AGE_MS)) {
+        switch (lock_state(path, REF_AGE_MS, (wb_now_ns(NULL) - from) / WB_MS)) {
         case LOCK_FREE:
             return 0;
         case LOCK_DEAD:
@@ -137,7 +141,7 @@ void wb_git_unlock_others(const char *repository, struct wb_strv *notices)
     for (size_t i = 0; i < WB_LEN(names); i++) {
         WB_AUTO_FREE char *path = wb_strf("%s/%s.lock", repository, names[i]);
 
-        if (lock_state(path, OTHER_AGE_MS) == LOCK_DEAD)
+        if (lock_state(path, OTHER_AGE_MS, 0) == LOCK_DEAD)
             WB_IGNORE(remove_lock(path, notices, NULL)); /* it is in git's way, not in ours */
     }
 }

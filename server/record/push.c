@@ -336,7 +336,7 @@ int wb_store_push(struct wb_store *s, const char *remote, int64_t now_ms,
     int rc = wb_lock_wait(lock_path, 0, &lock, err), pushed;
 
     if (rc < 0)
-        return wb_wrap(err, "another process is pushing");
+        return rc == -WB_CONFLICT ? wb_wrap(err, "another process is pushing") : rc;
     rc = open_push(&p, err);
     if (rc < 0) {
         push_release(&p);

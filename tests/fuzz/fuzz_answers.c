@@ -50,8 +50,9 @@ static void message(char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = wb_strndup((const char *)data, size);
+    char *text = wb_calloc(size + 1, 1); /* a NUL inside it does not end it */
 
+    memcpy(text, data, size);
     push_line(text, size);
     message(text);
     free(text);

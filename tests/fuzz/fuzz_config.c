@@ -29,11 +29,12 @@ static void check_value(const struct wb_config *c, enum wb_setting s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = wb_strndup((const char *)data, size);
+    char *text = wb_calloc(size + 1, 1); /* a NUL inside it does not end it */
     struct wb_problems p = {.file = "/fuzz/weighbridge.yaml"};
     struct wb_config *c = NULL;
     struct wb_buf said = WB_BUF_INIT(16 << 20);
 
+    memcpy(text, data, size);
     if (wb_config_parse(text, size, "/fuzz/weighbridge.yaml", &c, &p) != (int)(p.n + p.dropped))
         abort();
     for (size_t i = 0; i < p.n; i++)

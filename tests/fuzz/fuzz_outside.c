@@ -33,9 +33,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct wb_record a = {0}, b = {0};
     struct wb_err err = WB_ERR_INIT;
     char *id = NULL, *again = NULL;
-    char *line = wb_strndup((const char *)data, size);
-    int rc = wb_outside_record("fuzz", line, size, &a, &id, &err);
+    char *line = wb_calloc(size + 1, 1); /* a NUL inside it does not end it */
+    int rc;
 
+    memcpy(line, data, size);
+    rc = wb_outside_record("fuzz", line, size, &a, &id, &err);
     if (rc < 0) {
         if (rc != -err.code || !*err.root || a.run)
             abort();

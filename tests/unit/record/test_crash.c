@@ -279,6 +279,14 @@ static void test_living_locks(void **state)
                      0);
     assert_int_equal(notices.n, 1);
     assert_false(wb_path_exists(path));
+    /* from a time that is still to come, since the clock was set back: its age is how long it was
+     * watched */
+    put_lock(path, -7200);
+    assert_int_equal(wb_git_unlock_ref(repo, "refs/heads/records/lab", 50 * WB_MS, &notices, &err),
+                     -WB_CONFLICT);
+    assert_int_equal(wb_git_unlock_ref(repo, "refs/heads/records/lab", 30 * WB_SEC, &notices, &err),
+                     0);
+    assert_int_equal(notices.n, 2);
     /* a packing that runs for a while is left alone and does not stop us */
     put_lock(packed, 60);
     commit_records(s, 0, 1);
