@@ -464,6 +464,19 @@ static int flushed(const struct wb_cli *cli, int rc)
     return rc == WB_EXIT_OK ? WB_EXIT_INFRA : rc;
 }
 
+static int version(const struct wb_cli *cli)
+{
+    if (cli->json) {
+        wb_json *doc = wb_json_object();
+
+        wb_json_set_str(doc, "version", WB_VERSION);
+        wb_cli_answer(cli, doc, NULL);
+    } else {
+        (void)printf("weighbridge %s\n", WB_VERSION);
+    }
+    return WB_EXIT_OK;
+}
+
 int wb_cli_main(int argc, char **argv)
 {
     struct wb_cli cli = {.width = 80};
@@ -477,14 +490,15 @@ int wb_cli_main(int argc, char **argv)
         cli.json |= cli.ndjson || !strcmp(argv[i], "--json");
     }
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-        int rc = wb_help(&cli, argc > 2 ? argv[2] : NULL);
+        int at = 2, rc;
 
+        while (at < argc && argv[at][0] == '-') /* its only argument; options do not matter */
+            at++;
+        rc = wb_help(&cli, at < argc ? argv[at] : NULL);
         return flushed(&cli, argc > 1 ? rc : WB_EXIT_USAGE);
     }
-    if (!strcmp(name, "--version") || !strcmp(name, "version")) {
-        (void)printf("weighbridge %s\n", WB_VERSION);
-        return flushed(&cli, WB_EXIT_OK);
-    }
+    if (!strcmp(name, "--version") || !strcmp(name, "version"))
+        return flushed(&cli, version(&cli));
     if (!command_first(argc, argv))
         return unknown_command(&cli, NULL);
     cmd = wb_command_find(argv[1]);

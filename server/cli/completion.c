@@ -331,6 +331,15 @@ static int completion(const struct wb_cli *cli, const void *options, int argc, c
                       argv[0], hint);
         return wb_cli_fail(cli, &err);
     }
+    if (cli->json) {
+        wb_json *doc = wb_json_object();
+
+        wb_json_set_str(doc, "shell", argv[0]);
+        wb_json_set_str(doc, "script", wb_buf_str(&b));
+        wb_buf_release(&b);
+        wb_cli_answer(cli, doc, NULL);
+        return WB_EXIT_OK;
+    }
     wb_cli_print(&b);
     return WB_EXIT_OK;
 }

@@ -56,6 +56,7 @@ struct job {
     struct wb_store *s;
     struct wb_cli_question ask;
     bool csv, metrics;
+    bool document;          /* rows are the items of one JSON document */
     struct wb_strv factors; /* columns of their own */
     FILE *out;
     size_t rows;
@@ -136,7 +137,18 @@ static void csv_metric(const wb_json *run, const char *name, const wb_json *m, s
     wb_buf_adds(b, "\r\n");
 }
 
-static void json_metric(const wb_json *run, const char *name, const wb_json *m, struct wb_buf *b)
+/* One row of JSON: a line, or an item of the document. Rows are counted afterwards. */
+static void json_row(const struct job *j, const wb_json *row, struct wb_buf *b)
+{
+    if (j->document)
+        wb_buf_adds(b, j->rows ? ",\n" : "");
+    wb_json_line(row, b);
+    if (!j->document)
+        wb_buf_addc(b, '\n');
+}
+
+static void json_metric(const struct job *j, const wb_json *run, const char *name, const wb_json *m,
+                        struct wb_buf *b)
 {
     WB_AUTO_JSON wb_json *row = wb_json_object();
 
@@ -148,8 +160,7 @@ static void json_metric(const wb_json *run, const char *name, const wb_json *m, 
     wb_json_set_str(row, "metric", name);
     for (void *it = wb_json_first(m); it; it = wb_json_next(m, it))
         wb_json_set(row, wb_json_iter_key(it), wb_json_ref(wb_json_iter_value(it)));
-    wb_json_line(row, b);
-    wb_buf_addc(b, '\n');
+    json_row(j, row, b);
 }
 
 static void add_run(struct job *j, const wb_json *run, struct wb_buf *b)
@@ -157,17 +168,19 @@ static void add_run(struct job *j, const wb_json *run, struct wb_buf *b)
     const wb_json *metrics = wb_json_get(run, "metrics");
 
     for (void *it = j->metrics ? wb_json_first(metrics) : NULL; it;
-         it = wb_json_next(metrics, it), j->rows++)
-        (j->csv ? csv_metric : json_metric)(run, wb_json_iter_key(it), wb_json_iter_value(it), b);
+         it = wb_json_next(metrics, it), j->rows++) {
+        if (j->csv)
+            csv_metric(run, wb_json_iter_key(it), wb_json_iter_value(it), b);
+        else
+            json_metric(j, run, wb_json_iter_key(it), wb_json_iter_value(it), b);
+    }
     if (j->metrics)
         return;
-    j->rows++;
-    if (j->csv) {
+    if (j->csv)
         csv_run(j, run, b);
-    } else {
-        wb_json_line(run, b);
-        wb_buf_addc(b, '\n');
-    }
+    else
+        json_row(j, run, b);
+    j->rows++;
 }
 
 static void note_factors(struct job *j, const wb_json *run)
@@ -222,20 +235,31 @@ static int each_page(struct job *j, bool write, struct wb_err *err)
     return rc;
 }
 
+static int write_text(struct job *j, const char *text, size_t n, struct wb_err *err)
+{
+    return fwrite(text, 1, n, j->out) == n
+               ? 0
+               : wb_fail_sys(err, errno, "the export could not be written");
+}
+
 static int do_export(struct job *j, struct wb_err *err)
 {
+    static const char begin[] = "{\"items\": [", end[] = "],\n\"next\": null}\n";
     struct wb_buf head = WB_BUF_INIT(1u << 20);
     int rc = 0;
 
     if (j->csv && !j->metrics)
         rc = each_page(j, false, err);
-    if (rc == 0 && j->csv) {
+    if (j->csv)
         csv_head(j, &head);
-        if (fwrite(wb_buf_str(&head), 1, head.len, j->out) != head.len)
-            rc = wb_fail_sys(err, errno, "the export could not be written");
-    }
+    else if (j->document)
+        wb_buf_adds(&head, begin);
+    if (rc == 0)
+        rc = write_text(j, wb_buf_str(&head), head.len, err);
     wb_buf_release(&head);
-    return rc < 0 ? rc : each_page(j, true, err);
+    if (rc == 0)
+        rc = each_page(j, true, err);
+    return rc == 0 && j->document ? write_text(j, end, sizeof(end) - 1, err) : rc;
 }
 
 static int read_words(const struct options *o, const char *what, struct job *j, struct wb_err *err)
@@ -288,14 +312,22 @@ static int export(const struct wb_cli *cli, const void *options, int argc, char 
 
     if (cli->json)
         j.csv = false;
+    j.document = cli->json && !cli->ndjson;
     if (rc == 0)
         rc = wb_cli_open_store(cli, &j.s, &err);
     if (rc == 0)
         rc = wb_cli_question_make(j.s, &o->filters, &j.ask, &err);
     if (rc == 0)
         rc = file ? to_file(&j, o->output, &err) : do_export(&j, &err);
-    if (rc == 0 && file)
+    if (rc == 0 && file && cli->json) {
+        wb_json *doc = wb_json_object();
+
+        wb_json_set_str(doc, "file", o->output);
+        wb_json_set_int(doc, "rows", (int64_t)j.rows);
+        wb_cli_answer(cli, doc, NULL);
+    } else if (rc == 0 && file) {
         (void)fprintf(stderr, "%s: %zu rows\n", o->output, j.rows);
+    }
     wb_cli_question_release(&j.ask);
     wb_strv_release(&j.factors);
     wb_store_close(j.s);
@@ -310,7 +342,8 @@ const struct wb_command wb_cmd_export = {
         "Runs (the default) are a row each with their two headline figures and a column for\n"
         "each factor; metrics are a row for each figure of each run. Oldest first. CSV is that\n"
         "of RFC 4180: numbers stay numbers, and texts that a spreadsheet would take for a\n"
-        "formula have an apostrophe in front. NDJSON has the stored text unchanged.\n",
+        "formula have an apostrophe in front. NDJSON has the stored text unchanged, and so has\n"
+        "--json, which makes one document {items} of all rows.\n",
     .examples = "  weighbridge export runs -O runs.csv\n"
                 "  weighbridge export metrics --campaign cmp_01JX8A --format ndjson\n",
     .opts = opts,

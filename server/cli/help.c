@@ -196,10 +196,91 @@ static void add_text(struct wb_buf *b, const char *text, int width)
     wb_buf_release(&paragraph);
 }
 
+/* ---- the same as documents ---- */
+
+static wb_json *opts_json(const struct wb_command *cmd)
+{
+    static const char *const types[] = {[WB_OPT_FLAG] = "flag",
+                                        [WB_OPT_TEXT] = "text",
+                                        [WB_OPT_INT] = "integer",
+                                        [WB_OPT_LIST] = "list"};
+    const struct wb_opt *const tables[] = {cmd->opts, wb_common_opts};
+    wb_json *list = wb_json_array();
+
+    for (size_t t = 0; t < WB_LEN(tables); t++)
+        for (const struct wb_opt *o = tables[t]; o && o->name; o++) {
+            wb_json *row = wb_json_object();
+
+            if (t == 1 && !wb_command_takes(cmd, o)) {
+                wb_json_free(row);
+                continue;
+            }
+            wb_json_set_str(row, "name", o->name);
+            if (o->letter)
+                wb_json_set(row, "letter", wb_json_strn(&o->letter, 1));
+            wb_json_set_str(row, "type", types[o->type]);
+            wb_json_set_str(row, "argument", o->arg);
+            wb_json_set_str(row, "help", o->help);
+            wb_json_push(list, row);
+        }
+    return list;
+}
+
+static wb_json *command_json(const struct wb_command *cmd)
+{
+    wb_json *o = wb_json_object();
+
+    wb_json_set_str(o, "name", cmd->name);
+    wb_json_set_str(o, "arguments", cmd->args);
+    wb_json_set_str(o, "summary", cmd->summary);
+    wb_json_set_str(o, "help", cmd->help);
+    wb_json_set(o, "options", opts_json(cmd));
+    wb_json_set_str(o, "examples", cmd->examples);
+    return o;
+}
+
+static wb_json *topic_json(const struct wb_help_topic *t)
+{
+    wb_json *o = wb_json_object(), *items = wb_json_array();
+
+    wb_json_set_str(o, "name", t->name);
+    wb_json_set_str(o, "title", t->title);
+    wb_json_set(o, "items", items);
+    for (size_t i = 0; t->rows[i][0]; i++) {
+        wb_json *row = wb_json_object();
+
+        wb_json_set_str(row, "term", t->rows[i][0]);
+        wb_json_set_str(row, "meaning", t->rows[i][1]);
+        wb_json_push(items, row);
+    }
+    return o;
+}
+
+static int help_json(const struct wb_cli *cli)
+{
+    wb_json *o = wb_json_object(), *commands = wb_json_array(), *topics = wb_json_array();
+
+    for (size_t i = 0; wb_commands[i]; i++)
+        if (!wb_commands[i]->hidden)
+            wb_json_push(commands, command_json(wb_commands[i]));
+    for (size_t i = 0; wb_help_topics[i].name; i++)
+        wb_json_push(topics, topic_json(&wb_help_topics[i]));
+    wb_json_set(o, "commands", commands);
+    wb_json_set(o, "topics", topics);
+    wb_cli_answer(cli, o, NULL);
+    return WB_EXIT_OK;
+}
+
+/* ---- for people ---- */
+
 static int help_command(const struct wb_cli *cli, const struct wb_command *cmd)
 {
     struct wb_buf b = WB_BUF_INIT(65536);
 
+    if (cli->json) {
+        wb_cli_answer(cli, command_json(cmd), NULL);
+        return WB_EXIT_OK;
+    }
     if (cmd->args && strlen(cmd->args) + USAGE_REST > (size_t)cli->width)
         wb_buf_addf(&b, "usage: weighbridge %s\n    %s\n    [OPTIONS]\n\n", cmd->name, cmd->args);
     else
@@ -224,6 +305,10 @@ static int help_topic(const struct wb_cli *cli, const struct wb_help_topic *t)
 {
     struct wb_buf b = WB_BUF_INIT(65536);
 
+    if (cli->json) {
+        wb_cli_answer(cli, topic_json(t), "items");
+        return WB_EXIT_OK;
+    }
     wb_buf_addf(&b, "%s:\n", t->title);
     add_rows(&b, t->rows, cli->width);
     wb_cli_print(&b);
@@ -235,6 +320,8 @@ static int help_all(const struct wb_cli *cli)
     struct wb_buf b = WB_BUF_INIT(65536);
     int at = 0;
 
+    if (cli->json)
+        return help_json(cli);
     wb_text_wrapped(&b, "", 0,
                     "Weighbridge weighs a database the way it will really run: natively and in "
                     "containers, on the same bits, settings and load, and says with an interval "

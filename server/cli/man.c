@@ -175,15 +175,30 @@ static int man(const struct wb_cli *cli, const void *options, int argc, char **a
     const struct wb_command *cmd = argc ? wb_command_find(argv[0]) : NULL;
     struct wb_buf b = WB_BUF_INIT(1u << 20);
     struct wb_err err = WB_ERR_INIT;
+    wb_json *doc = NULL;
 
     if (argc && !cmd)
         return wb_help(cli, argv[0]);
+    if (o->dir && write_all(o->dir, &err) < 0)
+        return wb_cli_fail(cli, &err);
+    if (cli->json)
+        doc = wb_json_object();
+    if (doc && o->dir) {
+        wb_json_set_str(doc, "dir", o->dir);
+        wb_cli_answer(cli, doc, NULL);
+    }
     if (o->dir)
-        return write_all(o->dir, &err) < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
+        return WB_EXIT_OK;
     if (cmd)
         command_page(cmd, &b);
     else
         main_page(&b);
+    if (doc) {
+        wb_json_set_str(doc, "page", wb_buf_str(&b));
+        wb_buf_release(&b);
+        wb_cli_answer(cli, doc, NULL);
+        return WB_EXIT_OK;
+    }
     wb_cli_print(&b);
     return WB_EXIT_OK;
 }

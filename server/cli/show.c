@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/analysis/text.h"
 #include "server/base/clock.h"
 #include "server/base/table.h"
 #include "server/base/units.h"
@@ -38,17 +39,20 @@ static void add_words(struct wb_buf *out, const wb_json *list, const char *betwe
 }
 
 /* What people said about it: who, when, what. */
-static void print_annotations(const wb_json *list, struct wb_buf *out)
+static void print_annotations(const wb_json *list, int width, struct wb_buf *out)
 {
     for (size_t i = 0; i < wb_json_len(list); i++) {
         const wb_json *a = wb_json_at(list, i);
-        struct wb_buf b = WB_BUF_INIT(65536);
+        struct wb_buf b = WB_BUF_INIT(65536), plain = WB_BUF_INIT(65536);
 
         wb_buf_addf(&b, "%s by %s, %.10s%s%s (%s)", wb_json_str_or(a, "type", "?"),
                     wb_json_str_or(a, "who", "?"), wb_json_str_or(a, "made_at", ""),
                     *wb_json_str_or(a, "text", "") ? ": " : "", wb_json_str_or(a, "text", ""),
                     wb_json_str_or(a, "annotation", "?"));
-        head_built(out, "annotated", &b);
+        wb_cli_plain(wb_buf_str(&b), b.len, &plain);
+        wb_text_wrapped(out, "annotated   ", 12, wb_buf_str(&plain), width);
+        wb_buf_release(&plain);
+        wb_buf_release(&b);
     }
 }
 
@@ -484,7 +488,7 @@ static void tell_run(const struct wb_cli *cli, wb_json *run)
     print_identity(run, &out);
     print_judgement(run, &out);
     print_where(run, &out);
-    print_annotations(wb_json_get(run, "annotations"), &out);
+    print_annotations(wb_json_get(run, "annotations"), cli->width, &out);
     print_phases(run, cli->width, &out);
     print_limits(run, &out);
     print_sides(run, cli->width, &out);
@@ -528,7 +532,7 @@ static void print_campaign(const struct wb_cli *cli, const wb_json *c, struct wb
                 (long long)wb_json_int_or(c, "runs", 0), (long long)wb_json_int_or(c, "rounds", 0),
                 (long long)wb_json_int_or(c, "ok", 0));
     wb_cli_run_table(cli, runs, out);
-    print_annotations(wb_json_get(c, "annotations"), out);
+    print_annotations(wb_json_get(c, "annotations"), cli->width, out);
     wb_buf_addf(out,
                 "\nNext:  weighbridge compare %s\n"
                 "       weighbridge show RUN\n"

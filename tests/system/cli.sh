@@ -295,6 +295,104 @@ exits "settings that are wrong, as JSON" 2 settings list --json
 is "settings that are wrong, as JSON: the code" "unknown-key" "$(json errors.1.code <"$tmp/out")"
 rm -r "$tmp/project" "$tmp/settings"
 
+# ---- every command of the table: one document with --json, lines with --ndjson, also for errors;
+# what is for people fits 80 columns (sentences of errors are one line each) ----
+cat >"$tmp/walk" <<END
+annotate 01JX8AB003 note hello
+annotate nothing note x
+artifacts list redis
+artifacts verify nothing
+cancel cmp_X
+clean a b c
+compare cmp_A
+compare nothing
+completion bash
+completion bsh
+config
+config nothing
+doctor
+explain cmp_A cmp_A
+explain x y
+export runs
+export metrics --arm nothing
+export nothing
+gate x
+help
+help list
+help exit-codes
+help nothing
+import $store --store $tmp/walk.git
+import $tmp/nowhere --store $tmp/walk.git
+list
+list campaigns
+list series
+list findings
+list annotations
+list hosts
+list nothing
+logs 01JX8AB003
+logs 01JX8AB003 --stream db0.log
+logs nothing
+man
+man list
+man nothing
+plan recipes/redis/studies/forms.yaml
+plan $tmp/nowhere
+prune --keep-months 1 --dry-run
+push $tmp/remote.git
+push $tmp/nowhere.git
+reindex
+replay nothing
+report nothing
+resume cmp_X
+run $tmp/nowhere
+run recipes/redis/studies/forms.yaml -f nothing=1
+scaling cmp_A
+scaling nothing
+schema study
+schema nothing
+serve --port x
+show 01JX8AB003
+show cmp_A
+show nothing
+stats topics
+stats nothing
+trend 01234567
+trend nothing
+validate recipes/redis/studies/forms.yaml
+validate recipes/redis
+validate $tmp/nowhere
+value cmp_A
+value cmp_A --book $tmp/nowhere
+verify
+verify 01JX8AB003
+verify nothing
+version
+watch
+watch nothing
+END
+for c in "${commands[@]}"; do grep -qE "^$c( |\$)" "$tmp/walk" || echo "$c"; done >"$tmp/missing"
+is "every command is walked" "" "$(cat "$tmp/missing")"
+cat >"$tmp/judge.pl" <<'PERL'
+use JSON::PP; local $/; my ($how, $rc) = @ARGV; my $text = <STDIN>; my $j = JSON::PP->new->allow_nonref;
+my @docs = $how eq "--json" ? ($text) : split /\n/, $text;
+for (@docs) { my $d = eval { $j->decode($_) }; print "no document: ", substr($_, 0, 60), "\n" if !defined $d;
+    print "exit $rc without an error\n" if $rc && @docs == 1 && ref $d eq "HASH" && !$d->{error} && !$d->{errors} && !exists $d->{fit}; }
+print "no document at all\n" if !@docs && $rc;
+PERL
+while read -r line; do
+    # shellcheck disable=SC2086 # words
+    for how in --json --ndjson; do
+        timeout 60 "$wb" $line $how >"$tmp/out" 2>"$tmp/err" </dev/null
+        perl "$tmp/judge.pl" $how $? <"$tmp/out" | sed "s|^|$line $how: |"
+    done
+    case $line in completion* | man* | schema* | export* | *--stream*) continue ;; esac
+    # shellcheck disable=SC2086
+    COLUMNS=80 timeout 60 "$wb" $line >"$tmp/out" 2>"$tmp/err" </dev/null
+    grep -E '^.{81}' "$tmp/out" | head -n 1 | sed "s|^|$line is wide: |"
+done <"$tmp/walk" >"$tmp/odd" # some of these make records: they come last
+is "each answers with documents and fits 80 columns" "" "$(head -n 5 "$tmp/odd")"
+
 # doctor: what it says depends on the host; that it says it, does not.
 "$wb" doctor --json >"$tmp/out"
 rc=$?
