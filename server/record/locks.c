@@ -83,8 +83,8 @@ static bool somebody_has_open(const char *path)
 
 enum lock_state { LOCK_FREE, LOCK_DEAD, LOCK_LIVING };
 
-/* watched_ms: how long it has been there under our eyes, which is its age where its own time lies in
- * the future: the clock was set back. */
+/* watched_ms: how long it has been there under our eyes, which is its age where its own time lies
+ * in the future: the clock was set back. */
 static enum lock_state lock_state(const char *path, int64_t age_ms, int64_t watched_ms)
 {
     struct stat st;

@@ -113,8 +113,8 @@ void wb_run_place_release(struct wb_run_place *p);
  * and its verdict on validity follow from the result, no later commit changed it. Adds {run, file,
  * code, message, note} to damage (array); note is true for what is no damage: "raw-pruned",
  * "other-rules" where validity was judged in another way than now, "newer-schema" where a newer
- * version made the record: then its digests are checked and its figures are not. Returns 0 also when damage was
- * found. *runs (may be NULL) gets the number of runs looked at. */
+ * version made the record: then its digests are checked and its figures are not. Returns 0 also
+ * when damage was found. *runs (may be NULL) gets the number of runs looked at. */
 int wb_store_verify(struct wb_store *s, const char *run, wb_json *damage, size_t *runs,
                     struct wb_err *err) WB_MUST_CHECK;
 
