@@ -305,6 +305,11 @@ static enum MHD_Result send_answer(struct exchange *x, bool close_after)
     bound_answer(x);
     if (x->answer.stream && strcmp(x->request.method, "HEAD") != 0)
         r = stream_response(x);
+    if (x->answer.has_file) {
+        r = MHD_create_response_from_fd_at_offset64(x->answer.file_bytes, x->answer.fd,
+                                                    x->answer.file_from);
+        x->answer.has_file = !r; /* it is the library's now */
+    }
     if (!r) {
         r = MHD_create_response_from_buffer(x->answer.body.len, x->answer.body.data,
                                             MHD_RESPMEM_MUST_FREE);

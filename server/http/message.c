@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/base/digest.h"
 #include "server/base/problems.h"
@@ -204,6 +205,39 @@ void wb_request_release(struct wb_request *q)
     *q = (struct wb_request){0};
 }
 
+int wb_range_read(const char *text, int64_t n, int64_t *from, int64_t *to)
+{
+    WB_AUTO_FREE char *copy = NULL;
+    char *dash;
+    int64_t a = 0, b = n - 1;
+
+    if (!text || strncmp(text, "bytes=", 6) != 0 || strchr(text, ','))
+        return 0;
+    copy = wb_strdup(text + 6);
+    dash = strchr(copy, '-');
+    if (!dash)
+        return 0;
+    *dash = '\0';
+    if ((*copy && wb_parse_int(copy, 0, INT64_MAX, &a, NULL) < 0) ||
+        (dash[1] && wb_parse_int(dash + 1, 0, INT64_MAX, &b, NULL) < 0) || (!*copy && !dash[1]))
+        return 0;
+    if (!*copy) { /* the last b bytes */
+        a = b < n ? n - b : 0;
+        if (b == 0)
+            return -1;
+        b = n - 1;
+    }
+    if (b >= n)
+        b = n - 1;
+    if (a >= n)
+        return -1;
+    if (a > b)
+        return 0;
+    *from = a;
+    *to = b;
+    return 1;
+}
+
 /* ---- answer ---- */
 
 void wb_answer_header(struct wb_answer *a, const char *name, const char *value)
@@ -345,6 +379,8 @@ void wb_answer_list(const struct wb_request *q, struct wb_answer *a, wb_json *it
 void wb_answer_release(struct wb_answer *a)
 {
     wb_buf_release(&a->body);
+    if (a->has_file)
+        (void)close(a->fd);
     for (size_t i = 0; i < a->nheaders; i++)
         free(a->headers[i].value);
     wb_strv_release(&a->topics);
@@ -366,6 +402,7 @@ static const char *title_of(int status)
         {405, "That cannot be done here"},
         {406, "There is no such form of it"},
         {409, "It is in another state"},
+        {410, "It is no longer there"},
         {412, "It was changed meanwhile"},
         {413, "The request is too large"},
         {414, "The address is too long"},

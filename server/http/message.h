@@ -70,6 +70,10 @@ int wb_request_int(const struct wb_request *q, const char *key, int64_t lo, int6
                    int64_t dflt, int64_t *out, struct wb_err *err) WB_MUST_CHECK;
 /* The value of a cookie, borrowed into *n; NULL without. */
 const char *wb_request_cookie(const struct wb_request *q, const char *name, size_t *n);
+/* A Range of n bytes: "bytes=FROM-TO", "bytes=FROM-", "bytes=-LAST". 1: a part; 0: the whole (also
+ * without one and for what is not understood, several ranges among it, as RFC 9110 allows); -1:
+ * there is no such part. *from and *to, both within, are set for a part alone. */
+int wb_range_read(const char *text, int64_t n, int64_t *from, int64_t *to);
 void wb_request_release(struct wb_request *q);
 
 struct wb_answer {
@@ -81,6 +85,10 @@ struct wb_answer {
         char *value;
     } headers[16];
     size_t nheaders;
+    /* A part of an open file instead of a body; it is closed with the answer. */
+    bool has_file;
+    int fd;
+    uint64_t file_from, file_bytes;
     /* The event stream instead of a body: what is asked for. */
     bool stream;
     struct wb_strv topics;

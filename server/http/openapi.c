@@ -122,7 +122,7 @@ static wb_json *parameters(const struct wb_route *r)
     for (const char *p = strchr(r->path, '{'); p; p = strchr(p + 1, '{')) {
         WB_AUTO_FREE char *name = wb_strndup(p + 1, strcspn(p + 1, "}"));
 
-        wb_json_push(list, parameter(name, "path", true, NULL, text_schema(1, 200)));
+        wb_json_push(list, parameter(name, "path", true, NULL, text_schema(1, 128)));
     }
     for (const struct wb_shape *row = r->query; row && row->key; row++)
         wb_json_push(list, parameter(row->key, "query", row->flags & WB_S_NEED, row->help,
@@ -209,6 +209,7 @@ static wb_json *responses(const struct wb_route *r)
                     {403, "The token lacks a scope, or the page is another site's"},
                     {404, "There is no such thing"},
                     {409, "It is in another state"},
+                    {410, "It was there and is pruned"},
                     {412, "It was changed since If-Match was read"},
                     {413, "The request is too large"},
                     {415, "The body is not JSON"},

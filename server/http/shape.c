@@ -163,7 +163,8 @@ static void check_value(const struct wb_shape *row, const wb_json *v, const char
     for (size_t i = 0; i < wb_json_len(v); i++) {
         WB_AUTO_FREE char *item = wb_strf("%s/%zu", at, i);
 
-        check_one(row, wb_json_at(v, i), item, depth, errors);
+        if (!(row->flags & WB_S_HOLES) || wb_json_type(wb_json_at(v, i)) != WB_JSON_NULL)
+            check_one(row, wb_json_at(v, i), item, depth, errors);
     }
 }
 
@@ -366,12 +367,27 @@ static wb_json *describe_one(const struct wb_shape *row, bool query)
     return o;
 }
 
+/* The same, or null; taken. */
+static wb_json *or_null(wb_json *o)
+{
+    wb_json *either = wb_json_object(), *list = wb_json_array(), *null = wb_json_object();
+
+    wb_json_set_str(null, "type", "null");
+    wb_json_push(list, o);
+    wb_json_push(list, null);
+    wb_json_set(either, "anyOf", list);
+    return either;
+}
+
 wb_json *wb_shape_schema(const struct wb_shape *row, bool query)
 {
     wb_json *o = describe_one(row, query);
 
     if (row->flags & WB_S_LIST) {
         wb_json *list = wb_json_object();
+
+        if (row->flags & WB_S_HOLES)
+            o = or_null(o);
 
         wb_json_set_str(list, "type", "array");
         wb_json_set(list, "items", o);
@@ -381,15 +397,8 @@ wb_json *wb_shape_schema(const struct wb_shape *row, bool query)
             wb_json_set_int(list, "maxItems", (int64_t)row->most);
         o = list;
     }
-    if (row->flags & WB_S_NULL && row->type != WB_S_ANY) {
-        wb_json *either = wb_json_object(), *list = wb_json_array(), *null = wb_json_object();
-
-        wb_json_set_str(null, "type", "null");
-        wb_json_push(list, o);
-        wb_json_push(list, null);
-        wb_json_set(either, "anyOf", list);
-        o = either;
-    }
+    if ((row->flags & WB_S_NULL) && row->type != WB_S_ANY)
+        o = or_null(o);
     if (row->help && !query)
         wb_json_set_str(o, "description", row->help);
     return o;

@@ -21,8 +21,9 @@ enum wb_shape_type {
     WB_S_ANY     /* any JSON value */
 };
 enum wb_shape_flag {
-    WB_S_NEED = 1, /* must be there */
-    WB_S_NULL = 2, /* may be null */
+    WB_S_NEED = 1,  /* must be there */
+    WB_S_NULL = 2,  /* may be null */
+    WB_S_HOLES = 8, /* LIST: items may be null */
     WB_S_LIST =
         4 /* an array of such, of at most `most` items; a query value that may be repeated */
 };

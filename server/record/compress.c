@@ -64,3 +64,29 @@ int wb_decompress(const void *data, size_t n, struct wb_buf *out, struct wb_err 
         rc = wb_fail(err, WB_CORRUPT, "%zu bytes follow the compressed data", in.size - in.pos);
     return rc;
 }
+
+int wb_decompress_to(const void *data, size_t n, size_t most,
+                     int (*sink)(void *arg, const void *piece, size_t n, struct wb_err *err),
+                     void *arg, struct wb_err *err)
+{
+    ZSTD_DCtx *d = ZSTD_createDCtx();
+    ZSTD_inBuffer in = {.src = data, .size = n};
+    struct wb_buf piece = WB_BUF_INIT(STEP);
+    size_t left = 1, done = 0;
+    int rc = d ? 0 : wb_fail(err, WB_IO, "cannot set up decompression");
+
+    while (rc == 0 && left) {
+        wb_buf_clear(&piece);
+        rc = step(d, &in, &piece, &left, err);
+        done += piece.len;
+        if (rc == 0 && done > most)
+            rc = wb_fail(err, WB_LIMIT, "the compressed data holds more than %zu bytes", most);
+        if (rc == 0 && piece.len)
+            rc = sink(arg, piece.data, piece.len, err);
+    }
+    wb_buf_release(&piece);
+    (void)ZSTD_freeDCtx(d);
+    if (rc == 0 && in.pos != in.size)
+        rc = wb_fail(err, WB_CORRUPT, "%zu bytes follow the compressed data", in.size - in.pos);
+    return rc;
+}

@@ -16,4 +16,9 @@ int wb_compress(const void *data, size_t n, struct wb_buf *out, struct wb_err *e
  * the memory. WB_CORRUPT when the input is not exactly one whole frame. */
 int wb_decompress(const void *data, size_t n, struct wb_buf *out, struct wb_err *err) WB_MUST_CHECK;
 
+/* The same in pieces: sink gets them in order; its negative code ends it. At most `most` bytes. */
+int wb_decompress_to(const void *data, size_t n, size_t most,
+                     int (*sink)(void *arg, const void *piece, size_t n, struct wb_err *err),
+                     void *arg, struct wb_err *err) WB_MUST_CHECK;
+
 #endif

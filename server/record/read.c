@@ -1,8 +1,10 @@
 /*
  * Reading records: lists, ids from prefixes, documents, raw data.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/base/digest.h"
 #include "server/base/file.h"
@@ -95,19 +97,22 @@ int wb_store_read(struct wb_store *s, const char *run, const char *doc, wb_json 
     return rc;
 }
 
-static int check_facts(const char *name, const wb_json *facts, const struct wb_buf *data,
-                       size_t from, struct wb_err *err)
+static int compare_facts(const char *name, const wb_json *facts, size_t bytes, const char *hex,
+                         struct wb_err *err)
 {
     const char *sha = wb_json_str_or(facts, "sha256", "");
-    char hex[WB_SHA256_HEX];
 
-    wb_sha256_of(wb_buf_str(data) + from, data->len - from, hex);
-    if ((int64_t)(data->len - from) != wb_json_int_or(facts, "bytes", -1) || strcmp(hex, sha) != 0)
+    if ((int64_t)bytes != wb_json_int_or(facts, "bytes", -1) || strcmp(hex, sha) != 0)
         return wb_fail(err, WB_CORRUPT,
                        "%s has %zu bytes with sha256 %s, the summary says %lld with %s", name,
-                       data->len - from, hex, (long long)wb_json_int_or(facts, "bytes", -1), sha);
+                       bytes, hex, (long long)wb_json_int_or(facts, "bytes", -1), sha);
     return 0;
 }
+
+/* Which raw file: the day of its run "2026-11-30", the run, its name. */
+struct raw_name {
+    const char *date, *run, *name;
+};
 
 /* Reads the folder of raw data of a day, unless day holds it already. */
 static void read_raw_day(struct wb_store *s, struct wb_raw_day *day, const char *ref,
@@ -144,24 +149,22 @@ void wb_raw_day_release(struct wb_raw_day *d)
     *d = (struct wb_raw_day){0};
 }
 
-int wb_raw_read_of(struct wb_store *s, struct wb_raw_day *day, const char *ref, const char *date,
-                   const char *run, const char *name, const wb_json *facts, struct wb_buf *out,
-                   struct wb_err *err)
+/* The compressed form out of git. */
+static int read_packed(struct wb_store *s, struct wb_raw_day *day, const char *ref,
+                       const struct raw_name *n, struct wb_buf *packed, struct wb_err *err)
 {
-    WB_AUTO_FREE char *raw_ref = wb_strf(WB_RAW "%s/%.7s", ref + strlen(WB_RECORDS), date);
-    WB_AUTO_FREE char *file = wb_strf("%s.zst", name);
-    struct wb_buf packed = WB_BUF_INIT(2u * WB_RAW_BYTES_MAX);
+    WB_AUTO_FREE char *raw_ref = wb_strf(WB_RAW "%s/%.7s", ref + strlen(WB_RECORDS), n->date);
+    WB_AUTO_FREE char *file = wb_strf("%s.zst", n->name);
     struct wb_err why = WB_ERR_INIT;
     const struct wb_git_entry *folder;
     struct wb_git_entry e;
-    size_t from = out->len;
     int rc;
 
-    read_raw_day(s, day, raw_ref, date + 8);
-    folder = wb_git_tree_search(&day->tree, run);
+    read_raw_day(s, day, raw_ref, n->date + 8);
+    folder = wb_git_tree_search(&day->tree, n->run);
     if (day->code == -WB_NOT_FOUND || (day->code == 0 && !folder))
-        return wb_fail(err, WB_NOT_FOUND, "raw pruned: %s of %s is no longer in %s", name, run,
-                       raw_ref);
+        return wb_fail(err, WB_NOT_FOUND, "raw pruned: %s of %s is no longer in %s", n->name,
+                       n->run, raw_ref);
     if (day->code < 0)
         return wb_fail(err, (enum wb_code) - day->code, "%s", day->text);
     rc = wb_git_lookup(s->git, &folder->id, file, &e, &why);
@@ -169,12 +172,25 @@ int wb_raw_read_of(struct wb_store *s, struct wb_raw_day *day, const char *ref, 
         rc = wb_fail(err, WB_CORRUPT, "%s has the run's folder but not %s", raw_ref, file);
     else if (rc < 0 && err)
         *err = why;
-    if (rc == 0)
-        rc = wb_git_blob(s->git, &e.id, &packed, err);
+    return rc < 0 ? rc : wb_git_blob(s->git, &e.id, packed, err);
+}
+
+int wb_raw_read_of(struct wb_store *s, struct wb_raw_day *day, const char *ref, const char *date,
+                   const char *run, const char *name, const wb_json *facts, struct wb_buf *out,
+                   struct wb_err *err)
+{
+    const struct raw_name n = {.date = date, .run = run, .name = name};
+    struct wb_buf packed = WB_BUF_INIT(2u * WB_RAW_BYTES_MAX);
+    char hex[WB_SHA256_HEX];
+    size_t from = out->len;
+    int rc = read_packed(s, day, ref, &n, &packed, err);
+
     if (rc == 0)
         rc = wb_decompress(wb_buf_str(&packed), packed.len, out, err);
-    if (rc == 0)
-        rc = check_facts(name, facts, out, from, err);
+    if (rc == 0) {
+        wb_sha256_of(wb_buf_str(out) + from, out->len - from, hex);
+        rc = compare_facts(name, facts, out->len - from, hex, err);
+    }
     wb_buf_release(&packed);
     return rc;
 }
@@ -189,28 +205,103 @@ int wb_raw_read(struct wb_store *s, const char *ref, const char *date, const cha
     return rc;
 }
 
-int wb_store_read_raw(struct wb_store *s, const char *run, const char *name, struct wb_buf *out,
-                      struct wb_err *err)
+/* Where a run's raw data is: its place, day and what the summary says of it. */
+struct raw_place {
+    struct wb_place p;
+    wb_json *summary;
+    char date[11];
+    const wb_json *facts; /* of the summary */
+};
+
+static void raw_place_release(struct raw_place *r)
 {
-    WB_AUTO_JSON wb_json *summary = NULL;
-    struct wb_place p = {0};
-    const wb_json *facts;
+    wb_place_release(&r->p);
+    wb_json_free(r->summary);
+}
+
+static int find_raw(struct wb_store *s, const char *run, const char *name, struct raw_place *r,
+                    struct wb_err *err)
+{
     int rc;
 
     if (!wb_safe_name(name))
         return wb_fail(err, WB_INVALID, "'%s' is not the name of raw data", name);
-    rc = wb_place_find(s, run, &p, err);
+    rc = wb_place_find(s, run, &r->p, err);
     if (rc == 0)
-        rc = wb_place_doc(s, &p.tree, "summary", &summary, err);
+        rc = wb_place_doc(s, &r->p.tree, "summary", &r->summary, err);
     if (rc == 0) {
-        char date[11] = {p.path[5],  p.path[6], p.path[7],  p.path[8],  '-', p.path[10],
-                         p.path[11], '-',       p.path[13], p.path[14], '\0'};
+        const char *path = r->p.path; /* "runs/2026/11/30/..." */
+        const char date[11] = {path[5],  path[6], path[7],  path[8],  '-', path[10],
+                               path[11], '-',     path[13], path[14], '\0'};
 
-        facts = wb_json_get(wb_json_get(summary, "raw"), name);
-        rc = facts ? wb_raw_read(s, p.ref, date, run, name, facts, out, err)
-                   : wb_fail(err, WB_NOT_FOUND, "run %s has no raw data '%s'", run, name);
+        memcpy(r->date, date, sizeof(date));
+        r->facts = wb_json_get(wb_json_get(r->summary, "raw"), name);
+        if (!r->facts)
+            rc = wb_fail(err, WB_NOT_FOUND, "run %s has no raw data '%s'", run, name);
     }
-    wb_place_release(&p);
+    return rc;
+}
+
+int wb_store_read_raw(struct wb_store *s, const char *run, const char *name, struct wb_buf *out,
+                      struct wb_err *err)
+{
+    struct raw_place r = {0};
+    int rc = find_raw(s, run, name, &r, err);
+
+    if (rc == 0)
+        rc = wb_raw_read(s, r.p.ref, r.date, run, name, r.facts, out, err);
+    raw_place_release(&r);
+    return rc;
+}
+
+struct raw_sink {
+    struct wb_sha256 *digest;
+    size_t bytes;
+    int fd;
+};
+
+static int write_piece(void *arg, const void *piece, size_t n, struct wb_err *err)
+{
+    struct raw_sink *k = arg;
+    const char *p = piece;
+
+    wb_sha256_add(k->digest, piece, n);
+    k->bytes += n;
+    while (n > 0) {
+        ssize_t done = write(k->fd, p, n);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return wb_fail_sys(err, errno, "raw data could not be written");
+        p += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+int wb_store_copy_raw(struct wb_store *s, const char *run, const char *name, int fd,
+                      struct wb_err *err)
+{
+    struct wb_buf packed = WB_BUF_INIT(2u * WB_RAW_BYTES_MAX);
+    struct raw_sink k = {.digest = wb_sha256_new(), .fd = fd};
+    struct raw_place r = {0};
+    char hex[WB_SHA256_HEX];
+    struct wb_raw_day day = {0};
+    int rc = find_raw(s, run, name, &r, err);
+    const struct raw_name n = {.date = r.date, .run = run, .name = name};
+
+    if (rc == 0)
+        rc = read_packed(s, &day, r.p.ref, &n, &packed, err);
+    wb_raw_day_release(&day);
+    if (rc == 0)
+        rc = wb_decompress_to(wb_buf_str(&packed), packed.len, WB_RAW_BYTES_MAX, write_piece, &k,
+                              err);
+    wb_sha256_end(k.digest, hex);
+    if (rc == 0)
+        rc = compare_facts(name, r.facts, k.bytes, hex, err);
+    wb_buf_release(&packed);
+    raw_place_release(&r);
     return rc;
 }
 

@@ -94,6 +94,10 @@ int wb_store_read(struct wb_store *s, const char *run, const char *doc, wb_json 
 /* One raw file, decompressed; WB_NOT_FOUND "raw pruned" when its ref is gone. */
 int wb_store_read_raw(struct wb_store *s, const char *run, const char *name, struct wb_buf *out,
                       struct wb_err *err) WB_MUST_CHECK;
+/* The same into a file, in pieces: memory is needed for the compressed form alone. The file is not
+ * whole after a failure. */
+int wb_store_copy_raw(struct wb_store *s, const char *run, const char *name, int fd,
+                      struct wb_err *err) WB_MUST_CHECK;
 /* Writes the recipe's files of a record into a folder, which is made. WB_NOT_FOUND when the record
  * has none, as those of interrupted attempts. */
 int wb_store_read_recipe(struct wb_store *s, const char *run, const char *folder,
