@@ -98,6 +98,41 @@ is "one of them" "200 20 5" "$status $(answer progress.recorded) $(answer plan.a
 get "/runs?limit=1"
 is "the next page has a link" "<$(answer next)>" "<$(header Link | sed -E 's/.*cursor=([^>]*)>.*/\1/')>"
 
+# ---- raw files ----
+"$build/system/make_records" "$store" 20 21 100000000 >>"$tmp/made"
+run=$(sed -n '$s/ .*//p' "$tmp/made")
+get "/runs/$run/artifacts"
+is "a large raw file" "big.bin 100000000" "$(answer items.0.name) $(answer items.0.bytes)"
+sha=$(answer items.0.sha256)
+get "/runs/$run/artifacts/big.bin"
+is "comes whole" "200 $sha" "$status $(sha256sum <"$tmp/answer" | cut -d' ' -f1)"
+cp "$tmp/answer" "$tmp/big"
+tag=$(header ETag)
+wget -qO "$tmp/wgot" --header "$auth" "$url/api/v1/runs/$run/artifacts/big.bin"
+check "also by another program" cmp -s "$tmp/big" "$tmp/wgot"
+get "/runs/$run/artifacts/big.bin" -H 'Range: bytes=99999990-'
+is "a part of it" "206 bytes 99999990-99999999/100000000" "$status $(header Content-Range)"
+check "is that part" cmp -s "$tmp/answer" <(tail -c 10 "$tmp/big")
+get "/runs/$run/artifacts/big.bin" -H 'Range: bytes=-7'
+check "so are the last bytes" cmp -s "$tmp/answer" <(tail -c 7 "$tmp/big")
+get "/runs/$run/artifacts/big.bin" -H 'Range: bytes=1-2' -H "If-Range: $tag"
+is "a part of what the client has begun" 206 "$status"
+get "/runs/$run/artifacts/big.bin" -H 'Range: bytes=1-2' -H 'If-Range: "other"'
+is "and all of what was changed since" "200 100000000" "$status $(wc -c <"$tmp/answer")"
+get "/runs/$run/artifacts/big.bin" -H "If-None-Match: $tag"
+is "and nothing when it is known" "304 0" "$status $(wc -c <"$tmp/answer")"
+check "it was taken out of git once" test "$(find "$WB_STATE/service/raw" -size +90M | wc -l)" = 1
+check "and held in no memory" test "$(awk '/^RssAnon/ { print $2 }' "/proc/$server/status")" -lt 250000
+get "/runs/$run/timeline"
+is "a timeline of nothing" "200 false 0" "$status $(answer pruned) $(answer series.n)"
+while read -r ref; do git -c 'safe.directory=*' --git-dir="$store" update-ref -d "$ref"; done < \
+    <(git -c 'safe.directory=*' --git-dir="$store" for-each-ref --format='%(refname)' refs/raw)
+first=$(head -n 1 "$tmp/made" | cut -d' ' -f1)
+get "/runs/$first/artifacts/db0.log"
+is "what was pruned is said so" "410 /problems/raw-pruned" "$status $(answer type)"
+get "/runs/$first/timeline"
+is "in a timeline, too" "200 true" "$status $(answer pruned)"
+
 # ---- forms of an answer ----
 get '/runs?limit=50' -H 'Accept-Encoding: gzip'
 is "an answer is compressed" "200 gzip Accept-Encoding" "$status $(header Content-Encoding) $(header Vary)"
