@@ -2,10 +2,12 @@
 # wb-load against its peers and against the truth, in one run: what it costs and whether it is honest.
 # A row a claim: what was measured, the bar, ok or MISSED. A peer that is not there is skipped aloud.
 #
-#     PARTS     which parts, default "cpu pause rates poisson delay overload errors"
+#     PARTS     which parts, default "cpu cql node pause rates poisson delay overload errors"
 #     PAIRS     of the comparison with peers, in the order A B B A (default 7)
 #     DEPTHS    of the comparison (default "1 16 64")
 #     MEMTIER   a memtier_benchmark built from its public source, outside of this tree
+#     LATTE, GOYCSB  the same of latte (cargo install latte-cli) and go-ycsb
+#     NODE_SECONDS   of load that warm the Cassandra node before it is measured on (default 60)
 #     PRIORITY  what the programs of the parts on truth are started with, default "chrt -f 1" where
 #             that is allowed: what else runs on the host then delays neither client nor server
 #     B         the build folder
@@ -16,10 +18,12 @@
 set -u
 cd -- "$(dirname -- "$0")/../.." || exit 2
 build=${B:-build}
-parts=" ${PARTS:-cpu pause rates poisson delay overload errors} "
+parts=" ${PARTS:-cpu cql node pause rates poisson delay overload errors} "
 pairs=${PAIRS:-7}
 depths=" ${DEPTHS:-1 16 64} "
 memtier=${MEMTIER:-$(command -v memtier_benchmark)}
+latte=${LATTE:-$(command -v latte)}
+goycsb=${GOYCSB:-$(command -v go-ycsb)}
 load=$build/wb-load
 priority=()
 client_cpu=0
@@ -34,7 +38,7 @@ trap 'stop_server; rm -rf -- "$tmp"' EXIT
     echo "$0: needs two CPUs, one for the server" >&2
     exit 2
 }
-for program in "$load" "$build/support/responder" "$build/bench/load_ks"; do
+for program in "$load" "$build/support/responder" "$build/support/cql_responder" "$build/bench/load_ks"; do
     [ -x "$program" ] || ${MAKE:-make} --no-print-directory DEVELOPER=1 "$program" || exit 2
 done
 
@@ -254,6 +258,157 @@ part_cpu() {
     cpu_memcached
 }
 
+# ---- CQL: the same 64 operations in flight, a canned server and a real one ----
+
+# What a client says of itself: operations a second, p99 in ms.
+told_ours() { echo "$(value "$tmp/own" achieved_per_s) $(value "$tmp/own" operations.all.service.p99_ms)"; }
+told_latte() {
+    echo "$(value "$tmp/latte.json" result.cycle_throughput.value) $(value "$tmp/latte.json" result.cycle_latency.percentiles.11.value)"
+}
+told_goycsb() {
+    sed -n 's/^\(READ\|UPDATE\) .*OPS: \([0-9.]*\),.* 99th(us): \([0-9]*\),.*/\2 \3/p' "$tmp/out" |
+        awk 'END { printf "%s %.3f\n", $1, $2 / 1000 }'
+}
+
+# CLIENT read|write N: one run, its CPU seconds.
+cql_ours() {
+    local op=get connections=$cql_connections
+    [ "$1" = write ] && op="set"
+    cpu "$load" "cql://127.0.0.1:$port" --cpus $client_cpu --native-protocol 4 --connections "$connections" \
+        --depth $((64 / connections)) --keys 100000 --key-bytes 16 --value 100 --mix $op=1 --ops "$2" \
+        --timeout 20s --quiet -o "$tmp/own"
+}
+cql_latte() {
+    rm -f "$tmp/latte.json"
+    cpu "$latte" --log-dir "$tmp" run -q -d "$2" -w 1 -p 64 -f "$1" -o "$tmp/latte.json" \
+        tests/bench/latte_kv.rn "127.0.0.1:$port"
+}
+cql_goycsb() {
+    local reads=1 updates=0
+    [ "$1" = write ] && reads=0 updates=1
+    cpu "$goycsb" run cassandra -p workload=core -p recordcount=100000 -p "operationcount=$2" -p fieldcount=1 \
+        -p fieldlength=100 -p readproportion=$reads -p updateproportion=$updates -p insertproportion=0 \
+        -p scanproportion=0 -p requestdistribution=uniform -p threadcount=64 -p cassandra.connections=2 \
+        -p cassandra.keyspace=wb -p "cassandra.cluster=127.0.0.1:$port"
+}
+
+# Operations that the node has executed so far.
+node_ops() {
+    "$build/wb-ask" --limit 20s 127.0.0.1 "$port" \
+        "SELECT value FROM system_views.cql_metrics WHERE name = 'prepared_statements_executed'" |
+        awk '{ printf "%d", $2 }'
+}
+
+# cql_per_op CLIENT read|write N: "us of client CPU per operation that the server counted, operations a
+# second, p99 ms".
+cql_per_op() {
+    local seconds ops before=0
+    if [ "$cql_server" = canned ]; then
+        start_server "$build/support/cql_responder" --port "$port" --version 4 --value 100 --report "$tmp/served"
+    else
+        before=$(node_ops)
+    fi
+    seconds=$("cql_$1" "$2" "$3")
+    if [ "$cql_server" = canned ]; then
+        stop_server
+        ops=$(served ops)
+    else
+        ops=$(($(node_ops) - before))
+    fi
+    if [ "$ops" -lt $(($3 * 99 / 100)) ]; then
+        echo "$0: $1 made $ops of $3 operations: $(tail -n 2 "$tmp/out" | tr '\n' ' ')" >&2
+        echo nan
+        return
+    fi
+    echo "$(calc "1e6 * $seconds / $ops" 4) $("told_$1")"
+}
+
+# cql_versus PEER read|write N BAR
+cql_versus() {
+    local peer=$1 op=$2 n=$3 bar=$4 i a b ratio low high what
+    : >"$tmp/ratio"
+    : >"$tmp/a"
+    : >"$tmp/b"
+    for ((i = 0; i < pairs; i++)); do
+        if ((i % 2 == 0)); then
+            a=$(cql_per_op ours "$op" "$n")
+            b=$(cql_per_op "$peer" "$op" "$((n / cql_less))")
+        else
+            b=$(cql_per_op "$peer" "$op" "$((n / cql_less))")
+            a=$(cql_per_op ours "$op" "$n")
+        fi
+        [[ $a == nan || $b == nan ]] && continue
+        echo "${a%% *} ${b%% *}" | awk '{ printf "%.5f\n", $1 / $2 }' >>"$tmp/ratio"
+        echo "$a" >>"$tmp/a"
+        echo "$b" >>"$tmp/b"
+    done
+    read -r ratio low high < <(summary <"$tmp/ratio")
+    what="CPU per operation, cql, $cql_server, $op, $peer"
+    judge "$what" "$ratio [$low, $high]  $(column 1 a)/$(column 1 b) us" "<= $bar" \
+        "$(wc -l <"$tmp/ratio") == $pairs && $ratio <= $bar"
+    row "  operations a second; p99" \
+        "$(calc "$(column 2 a)")/$(calc "$(column 2 b)"); $(column 3 a)/$(column 3 b) ms" - told
+}
+# column N FILE: the median of a column of the runs.
+column() { cut -d' ' -f"$1" "$tmp/$2" | summary | cut -d' ' -f1; }
+
+cql_rows() { # N: operations of a run
+    local op
+    for op in read write; do
+        if [ -n "$latte" ]; then
+            cql_connections=1 cql_less=1
+            cql_versus latte $op "$1" 0.5
+        else
+            skip "CPU per operation, cql, $cql_server, $op, latte" "not there: set LATTE" "<= 0.5"
+        fi
+        if [ -n "$goycsb" ]; then
+            cql_connections=2 cql_less=3
+            cql_versus goycsb $op "$1" 0.2
+        else
+            skip "CPU per operation, cql, $cql_server, $op, go-ycsb" "not there: set GOYCSB" "<= 0.2"
+        fi
+    done
+}
+
+part_cql() {
+    cql_server=canned
+    cql_rows 300000
+}
+
+# A node by the recipe's steps, with the tables of all clients, warmed by their own load.
+part_node() {
+    local words
+    cql_server=node
+    "$(dirname -- "$0")/cassandra-node" "$tmp/node" >"$tmp/node.said" &
+    server=$!
+    for ((i = 0; i < 1200; i++)); do
+        [ -s "$tmp/node.said" ] && break
+        kill -0 $server 2>/dev/null || break
+        read -rt 0.5 <> <(:)
+    done
+    read -ra words <"$tmp/node.said" || words=("it said nothing")
+    if [ "${words[0]}" != ready ]; then
+        skip "CPU per operation, cql, a Cassandra node" "${words[*]}" -
+        stop_server
+        return
+    fi
+    local kept=$port
+    port=${words[2]}
+    "$build/wb-ask" --limit 60s 127.0.0.1 "$port" "CREATE TABLE IF NOT EXISTS wb.usertable (YCSB_KEY VARCHAR PRIMARY KEY, FIELD0 VARCHAR)"
+    "$load" "cql://127.0.0.1:$port" --load-only --keys 100000 --key-bytes 16 --value 100 --depth 32 --timeout 20s --quiet
+    [ -n "$latte" ] && {
+        "$latte" --log-dir "$tmp" schema tests/bench/latte_kv.rn "127.0.0.1:$port"
+        cql_latte write 100000
+    } >/dev/null 2>&1
+    [ -n "$goycsb" ] && "$goycsb" load cassandra -p workload=core -p recordcount=100000 -p fieldcount=1 -p fieldlength=100 \
+        -p threadcount=64 -p cassandra.keyspace=wb -p "cassandra.cluster=127.0.0.1:$port" >/dev/null 2>&1
+    "$load" "cql://127.0.0.1:$port" --keys 100000 --key-bytes 16 --value 100 --depth 32 --mix get=50,set=50 \
+        --for "${NODE_SECONDS:-60}s" --timeout 20s --quiet >/dev/null
+    cql_rows 100000
+    stop_server
+    port=$kept
+}
+
 # ---- truth ----
 
 # One stop of 1 s in 10 s at 2,000/s: the response time at share q is D - (1 - q) T.
@@ -384,6 +539,8 @@ part_errors() {
 echo "parts on truth with: ${priority[*]:-the usual priority}; load average $(cut -d' ' -f1-3 /proc/loadavg)"
 row what measured bar ''
 [[ $parts == *" cpu "* ]] && part_cpu
+[[ $parts == *" cql "* ]] && part_cql
+[[ $parts == *" node "* ]] && part_node
 for protocol in resp memcached; do
     for part in pause rates poisson delay overload errors; do
         [[ $parts == *" $part "* ]] && "part_$part" "$protocol"

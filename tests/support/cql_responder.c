@@ -38,18 +38,12 @@
 #include "server/base/json.h"
 #include "server/base/mem.h"
 #include "server/base/units.h"
-#include "tests/support/cql_bytes.h"
+#include "tests/support/cql_system.h"
 #include "tests/support/store.h"
 
 #define EVENTS 64
 #define READ_SIZE (256u << 10)
 #define OUT_MAX (512u << 20)
-#define CLUSTER_MAX 16
-#define TOKENS 8 /* of a server */
-#define BIGINT 0x02
-#define INT 0x09
-#define UUID 0x0c
-#define INET 0x10
 
 enum statement { SELECT, INSERT, UPDATE, DELETE, STATEMENTS };
 
@@ -77,9 +71,9 @@ struct options {
 struct responder {
     struct options o;
     int epfd, listen_fd, signal_fd;
-    char *server[CLUSTER_MAX];
-    int nservers, self;
-    struct due *queue; /* heap by time */
+    struct made_up cluster;
+    struct wb_strv system; /* texts of prepared statements on system tables */
+    struct due *queue;     /* heap by time */
     size_t queued, cap;
     struct peer *dirty, *peers;
     struct store store;
@@ -179,6 +173,34 @@ static void add_columns(struct wb_buf *b, const char *const *names)
     }
 }
 
+static bool is_system(const char *text)
+{
+    return strncasecmp(text, "SELECT ", 7) == 0 && strcasestr(text, " from system");
+}
+
+/* Its id is its number behind a letter that no other statement has. */
+static void prepare_system(struct responder *r, struct peer *p, const struct wb_cql_envelope *e,
+                           const char *text)
+{
+    struct wb_buf *b = &p->envelopes;
+    size_t at = begin(b, p, e, WB_CQL_RESULT);
+
+    wb_strv_add(&r->system, text);
+    add32(b, WB_CQL_PREPARED);
+    for (int i = 0; i < (p->reader.version >= 5 ? 2 : 1); i++) {
+        add16(b, 5);
+        wb_buf_addc(b, 'z');
+        add32(b, (uint32_t)r->system.n - 1);
+    }
+    add32(b, WB_CQL_GLOBAL_TABLE);
+    add32(b, 0);
+    add32(b, 0);
+    add_string(b, "system");
+    add_string(b, "table");
+    add_system_prepared(b, text);
+    end(b, at);
+}
+
 static void prepare(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
 {
     static const char *const bind[STATEMENTS][3] = {
@@ -186,12 +208,17 @@ static void prepare(struct responder *r, struct peer *p, const struct wb_cql_env
     static const char *const value[] = {"value", NULL};
     struct wb_cql_cursor c = wb_cql_cursor(e->body, e->n);
     struct wb_cql_view text = wb_cql_take_bytes(&c);
+    WB_AUTO_FREE char *copy = text.p ? wb_strndup(text.p, text.n) : wb_strdup("");
     int s = text.p ? statement_of(text.p, text.n) : -1;
     struct wb_buf *b = &p->envelopes;
     char id[16];
     size_t at;
 
     r->prepares++;
+    if (is_system(copy)) {
+        prepare_system(r, p, e, copy);
+        return;
+    }
     if (s < 0) {
         fail(p, e, 0x2000, "line 1:0 no viable alternative");
         return;
@@ -347,11 +374,14 @@ static bool is_prepared(struct responder *r, struct peer *p, const struct wb_cql
 /* Whose a key is: the first of all tokens, which are evenly spread, at its own or behind. */
 static int owner_of(const struct responder *r, struct wb_cql_view key)
 {
-    uint64_t n = (uint64_t)r->nservers, step = UINT64_MAX / (n * TOKENS);
+    uint64_t n = (uint64_t)r->cluster.n, step = UINT64_MAX / (n * TOKENS);
     uint64_t at = (uint64_t)wb_cql_token(key.p, key.n) + (1ull << 63);
 
     return (int)((at / step + (at % step > 0)) % (n * TOKENS) % n);
 }
+
+static void select_system(struct responder *r, struct peer *p, const struct wb_cql_envelope *e,
+                          const char *text);
 
 static int execute(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
 {
@@ -361,6 +391,10 @@ static int execute(struct responder *r, struct peer *p, const struct wb_cql_enve
     int s = id.n == 16 ? id.p[0] - 'a' : -1;
     unsigned n;
 
+    if (id.n == 5 && id.p[0] == 'z' && wb_cql_get32(id.p + 1) < r->system.n) {
+        select_system(r, p, e, r->system.v[wb_cql_get32(id.p + 1)]);
+        return 0;
+    }
     if (p->reader.version >= 5)
         (void)wb_cql_take_string(&c);
     (void)wb_cql_take16(&c); /* consistency */
@@ -370,7 +404,7 @@ static int execute(struct responder *r, struct peer *p, const struct wb_cql_enve
         v[i] = wb_cql_take_bytes(&c);
     if (c.bad || s < 0 || s >= STATEMENTS || n != (s == INSERT || s == UPDATE ? 2u : 1u))
         return -1;
-    r->strays += owner_of(r, v[s == UPDATE]) != r->self;
+    r->strays += owner_of(r, v[s == UPDATE]) != r->cluster.self;
     if (!admit(r, p, e) || !is_prepared(r, p, e, s, id))
         return 0;
     if (s == SELECT) {
@@ -417,108 +451,22 @@ static int batch(struct responder *r, struct peer *p, const struct wb_cql_envelo
     return 0;
 }
 
-/* --- the made-up cluster --- */
-
-struct fact {
-    const char *column;
-    unsigned type, inner; /* inner: of sets and maps, whose text is */
-};
-
-static const struct fact facts[] = {{"tokens", WB_CQL_SET, WB_CQL_VARCHAR},
-                                    {"schema_version", UUID, 0},
-                                    {"host_id", UUID, 0},
-                                    {"native_address", INET, 0},
-                                    {"rpc_address", INET, 0},
-                                    {"peer", INET, 0},
-                                    {"native_port", INT, 0},
-                                    {"replication", WB_CQL_MAP, WB_CQL_VARCHAR}};
-
-static const struct fact *fact_of(const char *column)
-{
-    for (size_t i = 0; i < WB_LEN(facts); i++)
-        if (strcmp(facts[i].column, column) == 0)
-            return &facts[i];
-    return NULL;
-}
-
-static void add_value(const struct responder *r, struct wb_buf *b, const char *column, int server)
-{
-    struct wb_buf v = WB_BUF_INIT(65536);
-    struct in_addr a;
-    char uuid[16] = "schema of canned";
-
-    if (strcmp(column, "tokens") == 0) {
-        add32(&v, TOKENS);
-        for (int k = 0; k < TOKENS; k++) {
-            uint64_t step = UINT64_MAX / (uint64_t)(r->nservers * TOKENS);
-            WB_AUTO_FREE char *t =
-                wb_strf("%lld", (long long)(int64_t)((1ull << 63) +
-                                                     step * (uint64_t)(k * r->nservers + server)));
-            add_text(&v, t);
-        }
-    } else if (strcmp(column, "host_id") == 0 || strcmp(column, "schema_version") == 0) {
-        uuid[0] = column[0] == 'h' ? (char)server : 's';
-        wb_buf_add(&v, uuid, sizeof(uuid));
-    } else if (strstr(column, "address") || strcmp(column, "peer") == 0) {
-        if (inet_pton(AF_INET, r->server[server], &a) == 1)
-            wb_buf_add(&v, &a, sizeof(a));
-    } else if (strcmp(column, "native_port") == 0) {
-        add32(&v, (uint32_t)r->o.port);
-    } else if (strcmp(column, "replication") == 0) {
-        add32(&v, 2);
-        add_text(&v, "class");
-        add_text(&v, "org.apache.cassandra.locator.SimpleStrategy");
-        add_text(&v, "replication_factor");
-        add_text(&v, "1");
-    } else {
-        wb_buf_adds(&v, strcmp(column, "data_center") == 0 ? "dc1"
-                        : strcmp(column, "rack") == 0      ? "r1"
-                        : strcmp(column, "partitioner") == 0
-                            ? "org.apache.cassandra.dht.Murmur3Partitioner"
-                        : strcmp(column, "release_version") == 0 ? "5.0.0"
-                                                                 : "canned");
-    }
-    add_bytes(b, wb_buf_str(&v), v.len);
-    wb_buf_release(&v);
-}
-
-/* "SELECT a, b FROM t ..." of a system table. */
 static void select_system(struct responder *r, struct peer *p, const struct wb_cql_envelope *e,
                           const char *text)
 {
-    const char *from = strcasestr(text, " from ");
-    bool local = strstr(from, "system.local"), peers = strstr(from, "system.peers");
-    struct wb_strv columns = {0};
-    struct wb_buf *b = &p->envelopes;
-    int rows = peers ? r->nservers - 1 : local || strstr(from, "system_schema.keyspaces") ? 1 : 0;
-    size_t at = begin(b, p, e, WB_CQL_RESULT);
+    size_t at = begin(&p->envelopes, p, e, WB_CQL_RESULT);
 
-    for (const char *s = text + 6; s < from;) {
-        size_t n;
-        s += strspn(s, " ,");
-        n = strcspn(s, " ,");
-        wb_strv_addf(&columns, "%.*s", (int)n, s);
-        s += n;
-    }
-    add32(b, WB_CQL_ROWS);
-    add32(b, WB_CQL_GLOBAL_TABLE);
-    add32(b, (uint32_t)columns.n);
-    add_string(b, "system");
-    add_string(b, "table");
-    for (size_t i = 0; i < columns.n; i++) {
-        const struct fact *f = fact_of(columns.v[i]);
-        add_string(b, columns.v[i]);
-        add16(b, f ? f->type : WB_CQL_VARCHAR);
-        for (unsigned k = 0; f && f->inner && k < (f->type == WB_CQL_MAP ? 2u : 1u); k++)
-            add16(b, f->inner);
-    }
-    add32(b, (uint32_t)rows);
-    for (int server = 0; server < r->nservers && rows > 0; server++)
-        if (peers ? server != r->self : server == r->self)
-            for (size_t i = 0; i < columns.n; i++)
-                add_value(r, b, columns.v[i], server);
-    end(b, at);
-    wb_strv_release(&columns);
+    add_system_rows(&r->cluster, &p->envelopes, text);
+    end(&p->envelopes, at);
+}
+
+static void use_keyspace(struct peer *p, const struct wb_cql_envelope *e)
+{
+    size_t at = begin(&p->envelopes, p, e, WB_CQL_RESULT);
+
+    add32(&p->envelopes, WB_CQL_KEYSPACE);
+    add_string(&p->envelopes, "wb");
+    end(&p->envelopes, at);
 }
 
 static int query(struct responder *r, struct peer *p, const struct wb_cql_envelope *e)
@@ -529,8 +477,10 @@ static int query(struct responder *r, struct peer *p, const struct wb_cql_envelo
 
     if (!text)
         return -1;
-    if (strncasecmp(text, "SELECT ", 7) == 0 && strcasestr(text, " from system"))
+    if (is_system(text))
         select_system(r, p, e, text);
+    else if (strncasecmp(text, "USE ", 4) == 0)
+        use_keyspace(p, e);
     else if (strncasecmp(text, "CREATE ", 7) == 0)
         add_void(&p->envelopes, p, e);
     else
@@ -848,19 +798,12 @@ static void report(const struct responder *r)
     const struct {
         const char *key;
         int64_t v;
-    } rows[] = {{"ops", r->ops},
-                {"selects", r->selects},
-                {"writes", r->writes},
-                {"batches", r->batches},
-                {"errors", r->errors},
-                {"swallowed", r->swallowed},
-                {"closed", r->closed},
-                {"unprepared", r->unprepared},
-                {"prepares", r->prepares},
-
-                {"stored", (int64_t)r->store.n},
-                {"strays", r->strays},
-                {"connections", r->connections}};
+    } rows[] = {{"ops", r->ops},           {"selects", r->selects},
+                {"writes", r->writes},     {"batches", r->batches},
+                {"errors", r->errors},     {"swallowed", r->swallowed},
+                {"closed", r->closed},     {"unprepared", r->unprepared},
+                {"prepares", r->prepares}, {"stored", (int64_t)r->store.n},
+                {"strays", r->strays},     {"connections", r->connections}};
     struct rusage use;
     struct wb_buf b = WB_BUF_INIT(4096);
     struct wb_err err = WB_ERR_INIT;
@@ -930,7 +873,7 @@ static void listen_on(struct responder *r)
         bind(r->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
         listen(r->listen_fd, 1024) < 0 || getsockname(r->listen_fd, (struct sockaddr *)&a, &n) < 0)
         die("listen");
-    r->o.port = ntohs(a.sin_port);
+    r->o.port = r->cluster.port = ntohs(a.sin_port);
 }
 
 static void release(struct responder *r)
@@ -944,10 +887,11 @@ static void release(struct responder *r)
         free(p);
     }
     store_release(&r->store);
+    wb_strv_release(&r->system);
     free(r->canned);
     free(r->rbuf);
-    for (int i = 0; i < r->nservers; i++)
-        free(r->server[i]);
+    for (int i = 0; i < r->cluster.n; i++)
+        free(r->cluster.server[i]);
 }
 
 int main(int argc, char **argv)
@@ -959,12 +903,12 @@ int main(int argc, char **argv)
 
     r.o.address = local;
     read_arguments(&r.o, argc, argv);
-    for (const char *s = r.o.cluster ? r.o.cluster : r.o.address; r.nservers < CLUSTER_MAX;) {
+    for (const char *s = r.o.cluster ? r.o.cluster : r.o.address; r.cluster.n < CLUSTER_MAX;) {
         size_t n = strcspn(s, ",");
-        r.server[r.nservers] = wb_strndup(s, n);
-        if (strcmp(r.server[r.nservers], r.o.address) == 0)
-            r.self = r.nservers;
-        r.nservers++;
+        r.cluster.server[r.cluster.n] = wb_strndup(s, n);
+        if (strcmp(r.cluster.server[r.cluster.n], r.o.address) == 0)
+            r.cluster.self = r.cluster.n;
+        r.cluster.n++;
         s += n;
         if (*s++ != ',')
             break;
