@@ -61,8 +61,9 @@ static const char *const reference_rows[][2] = {
     {"ID", "a run or a campaign"},
     {"CAMPAIGN/ARM", "one arm of a campaign by its label, such as cmp_01JX8A/docker x1; the "
                      "beginning of the label is enough where it is unique"},
-    {"series:KEY@last", "what a series had in its newest campaign; instead of last a commit, a "
-                        "version or a campaign"},
+    {"series:KEY@last",
+     "what a series had in the campaign of its newest build; instead of last a commit, a "
+     "version or a campaign"},
     {"SERIES", "a series key ('list series'), its beginning, CAMPAIGN/ARM, or a run"},
     {"STUDY", "a study file, such as recipes/redis/studies/forms.yaml"},
     {NULL, NULL},

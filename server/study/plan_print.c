@@ -287,11 +287,35 @@ static void print_rest(const struct wb_plan *plan, size_t width, struct wb_buf *
     wb_buf_release(&b);
 }
 
+/* What the study says of the build; what it does not say is not claimed. */
+static void print_subject(const struct wb_study *s, struct wb_buf *out)
+{
+    const struct wb_subject *b = &s->subject;
+    const struct {
+        const char *name, *text;
+        int most;
+    } parts[] = {{"commit", b->commit, 100},
+                 {"built", b->built, 100},
+                 {"version", b->version, 100},
+                 {"artifact", b->artifact_sha256, 12}};
+    size_t n = 0;
+
+    if (!wb_subject_given(b))
+        return;
+    wb_buf_adds(out, "Build: ");
+    for (size_t i = 0; i < WB_LEN(parts); i++)
+        if (parts[i].text)
+            wb_buf_addf(out, "%s%s %.*s", n++ ? ", " : "", parts[i].name, parts[i].most,
+                        parts[i].text);
+    wb_buf_adds(out, "\n\n");
+}
+
 void wb_plan_print(const struct wb_plan *plan, int width, struct wb_buf *out)
 {
     size_t w = width > 0 ? (size_t)width : 80;
 
     print_head(plan, out);
+    print_subject(plan->study, out);
     print_arms(plan, width, out);
     wb_buf_addc(out, '\n');
     print_phases(plan, width, out);

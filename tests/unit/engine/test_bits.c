@@ -138,6 +138,51 @@ static void test_pin(void **state)
     wb_bits_info_release(&b);
 }
 
+/* A build that a study brings: in a set of artifacts of its own, proven by its digest, and found
+ * again by the digest alone. */
+static void test_subject(void **state)
+{
+    static const char taking[] = "[ -z \"$WB_ARTIFACT\" ] || cp $WB_ARTIFACT $WB_CACHE/a.bin\n";
+    struct fixture *f = *state;
+    WB_AUTO_FREE char *build = wb_strf("%s/build.bin", f->state);
+    WB_AUTO_FREE char *fetch = wb_strdup(FETCH);
+    WB_AUTO_FREE char *with = NULL;
+    struct wb_bits_info plain = {0}, own = {0}, again = {0}, none = {0};
+    struct wb_err err = WB_ERR_INIT;
+    char hex[WB_SHA256_HEX];
+    char *list = strstr(fetch, "sep=");
+
+    assert_int_equal(wb_mkdir_all(f->state, 0755, NULL), 0);
+    assert_int_equal(wb_file_put(build, "own build", 9, NULL), 0);
+    wb_sha256_of("own build", 9, hex);
+    assert_int_equal(ensure(f, &plain, NULL, &err), 0);
+    f->v.artifact = build;
+    f->v.artifact_sha256 = hex;
+    assert_int_equal(ensure(f, &none, NULL, &err), -WB_CORRUPT); /* the recipe takes no build */
+    assert_non_null(strstr(err.root, "none of the 2 artifacts"));
+    with = wb_strf("%.*s%s%s", (int)(list - fetch), fetch, taking, list);
+    fixture_step(f, WB_STEP_FETCH, with);
+    f->v.digest = wb_strdup(plain.artifact_digest); /* pins the recipe's own set only */
+    assert_int_equal(ensure(f, &own, NULL, &err), 0);
+    assert_string_not_equal(own.prefix, plain.prefix);
+    assert_string_not_equal(own.digest, plain.digest);
+    assert_string_equal(wb_json_str_or(wb_json_at(own.artifacts, 0), "sha256", ""), hex);
+    fixture_step(f, WB_STEP_FETCH, "exit 69");
+    assert_int_equal(unlink(build), 0);
+    f->v.artifact = NULL;
+    assert_int_equal(ensure(f, &again, NULL, &err), 0);
+    assert_string_equal(again.digest, own.digest);
+    f->v.artifact_sha256 = NULL;
+    wb_bits_info_release(&again);
+    assert_int_equal(ensure(f, &again, NULL, &err), 0); /* and the recipe's own is still there */
+    assert_string_equal(again.digest, plain.digest);
+    free(f->v.digest);
+    f->v.digest = NULL;
+    wb_bits_info_release(&plain);
+    wb_bits_info_release(&own);
+    wb_bits_info_release(&again);
+}
+
 static void test_damaged_cache(void **state)
 {
     static const struct {
@@ -357,6 +402,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_once, setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_pin, setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_subject, setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_damaged_cache, setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_damaged_prefix, setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_failing_steps, setup, fixture_teardown),
