@@ -85,37 +85,53 @@ static int compare(const struct wb_cli *cli, const void *opts, int argc, char **
     return WB_EXIT_OK;
 }
 
-/* On a server: the contrasts of one campaign's study. */
+/* The question as an address: asking it again is harmless. */
+static int comparison_path(int argc, char **argv, const struct wb_cli_compare_options *o,
+                           struct wb_buf *path, struct wb_err *err)
+{
+    double threshold = NAN;
+
+    if (o->threshold && wb_parse_percent(o->threshold, 0, 1000, &threshold, err) < 0)
+        return wb_wrap(err, "--threshold");
+    wb_buf_adds(path, "/api/v1/comparisons");
+    wb_rest_add_query(path, "ref", argv[0]);
+    for (int i = 1; i < argc; i++)
+        wb_rest_add_query(path, "other", argv[i]);
+    if (o->metric)
+        wb_rest_add_query(path, "metric", o->metric);
+    if (!isnan(threshold)) {
+        WB_AUTO_FREE char *text = wb_strf("%.17g", threshold);
+
+        wb_rest_add_query(path, "threshold", text);
+    }
+    if (o->force)
+        wb_rest_add_query(path, "force", "true");
+    return wb_buf_check(path, "the references", err);
+}
+
 static int remote(const struct wb_cli *cli, const void *opts, int argc, char **argv)
 {
-    const struct wb_cli_compare_options *o = opts;
-    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
+    struct wb_buf out = WB_BUF_INIT(OUT_MAX), path = WB_BUF_INIT(64u << 10);
     struct wb_err err = WB_ERR_INIT;
     struct wb_remote *r = NULL;
-    WB_AUTO_FREE char *id = NULL;
     wb_json *report = NULL;
-    int rc = 0;
+    int rc = comparison_path(argc, argv, opts, &path, &err);
 
-    if (argc > 1 || o->metric || o->threshold || o->force)
-        rc = wb_fail(&err, WB_INVALID,
-                     "on a server 'compare' takes one campaign and no option; several references "
-                     "are compared over a store, with --store DIR");
     if (rc == 0)
         rc = wb_remote_open(cli, &r, &err);
     if (rc == 0)
-        rc = wb_remote_find_campaign(r, argv[0], &id, &err);
-    if (rc == 0)
-        rc = wb_remote_get(r, &report, &err, "/api/v1/campaigns/%s/report", id);
+        rc = wb_remote_get(r, &report, &err, "%s", wb_buf_str(&path));
     if (rc < 0) {
         rc = wb_remote_fail(cli, r, &err);
     } else if (cli->json) {
         wb_cli_answer(cli, report, NULL);
     } else {
         wb_campaign_report_print(report, cli->width, &out);
-        add_next(report, id, &out);
+        add_next(report, wb_json_str_or(report, "campaign", ""), &out);
         wb_json_free(report);
         wb_cli_print(&out);
     }
+    wb_buf_release(&path);
     wb_remote_free(r);
     return rc;
 }

@@ -299,7 +299,6 @@ static int once(struct wb_remote *r, const struct wb_remote_call *c, const char 
                                 .want = "Retry-After"};
     int rc;
 
-    wb_strv_add(&headers, "Accept: application/json");
     if (r->token)
         wb_strv_add(&headers, r->token);
     if (c->key)

@@ -27,6 +27,7 @@ struct follow {
     char *id;
     size_t at;       /* bytes of the campaign's events that were told */
     char *state;     /* owned */
+    char *waits;     /* the reason that was told last; owned */
     int64_t counted; /* runs that statistics may take, as its engine said at the end */
 };
 
@@ -78,6 +79,28 @@ static int read_on(struct follow *f, struct wb_err *err)
     }
 }
 
+/* What a campaign that is queued waits for, whenever that is another thing. */
+static int tell_waiting(struct follow *f, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *queue = NULL;
+    const wb_json *items;
+    int rc = wb_remote_get(f->remote, &queue, err, "/api/v1/queue");
+
+    items = wb_json_get(queue, "items");
+    for (size_t i = 0; rc == 0 && i < wb_json_len(items); i++) {
+        const wb_json *c = wb_json_at(items, i);
+        const char *why = wb_json_str_or(c, "waiting_for", "");
+
+        if (strcmp(wb_json_str_or(c, "id", ""), f->id) != 0 || (f->waits && !strcmp(f->waits, why)))
+            continue;
+        free(f->waits);
+        f->waits = wb_strdup(why);
+        (void)fprintf(stderr, "campaign %s waits for %s; it is expected to start at %s\n", f->id,
+                      why, wb_json_str_or(c, "expected_start", "a time that cannot be told"));
+    }
+    return rc;
+}
+
 static int look(void *arg, struct wb_err *err)
 {
     struct follow *f = arg;
@@ -89,6 +112,8 @@ static int look(void *arg, struct wb_err *err)
         f->state = wb_strdup(wb_json_str_or(c, "state", "unknown"));
         rc = read_on(f, err);
     }
+    if (rc == 0 && f->progress && !strcmp(f->state, "queued"))
+        rc = tell_waiting(f, err);
     return rc == 0 && is_over(f->state) ? 1 : rc;
 }
 
@@ -213,6 +238,7 @@ static int follow_to_end(struct follow *f, bool quiet, bool with_report)
         rc = conclude(f, with_report, &err);
     free(f->id);
     free(f->state);
+    free(f->waits);
     return rc;
 }
 

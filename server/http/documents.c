@@ -260,7 +260,7 @@ static const struct wb_shape study_rows[] = {
 static const struct wb_form study_form = {.name = "StoredStudy", .rows = study_rows};
 static const struct wb_shape book_rows[] = {
     ROWS, {"book_text", WB_S_TEXT, .flags = WB_S_NEED}, {0}};
-static const struct wb_form book_form = {.name = "PriceBook", .rows = book_rows};
+static const struct wb_form book_form = {.name = "StoredBook", .rows = book_rows};
 
 static const struct wb_shape page_query[] = {WB_QUERY_PAGE, {0}};
 static const struct wb_shape get_query[] = {

@@ -195,21 +195,29 @@ static void resume(struct wb_context *c, struct wb_request *q, struct wb_answer 
 {
     static const struct wb_shape none[] = {{0}};
     static const struct wb_form empty = {.name = "Nothing", .rows = none};
-    WB_AUTO_FREE char *dir =
+    WB_AUTO_FREE char *plan =
         wb_strf("%s/campaigns/%s/plan.json", c->service->state_dir, q->args[0]);
-    WB_AUTO_JSON wb_json *body = wb_request_object(q, a, &empty);
+    const char *key = q->headers[WB_H_IDEMPOTENCY_KEY];
+    char digest[WB_SHA256_HEX];
+    const struct wb_queue_key keep = {
+        .token = q->token.id, .key = key, .digest = digest, .campaign = q->args[0]};
+    WB_AUTO_JSON wb_json *body = NULL;
     WB_AUTO_JSON wb_json *known = NULL;
     struct wb_err err = WB_ERR_INIT;
     int rc;
 
+    if (wb_request_answered(c, q, a))
+        return;
+    body = wb_request_object(q, a, &empty);
     if (!body)
         return;
+    wb_request_digest(q, digest);
     rc = wb_queue_get(c->db, q->args[0], &known, &err);
-    if (rc == 0 && !wb_path_exists(dir))
+    if (rc == 0 && !wb_path_exists(plan))
         rc =
             wb_fail(&err, WB_CONFLICT, "the folder of this campaign is gone: send its study again");
     if (rc == 0)
-        rc = wb_queue_resume(c->db, q->args[0], &err);
+        rc = wb_queue_resume(c->db, q->args[0], key ? &keep : NULL, wb_now_unix_ms(NULL), &err);
     if (rc < 0) {
         wb_answer_error(q, a, &err);
         return;
@@ -318,8 +326,8 @@ const struct wb_route wb_routes_queue[] = {
     {"POST", API "/campaigns/{campaign}/extend", WB_SCOPE_RUNS, WB_ROUTE_WRITE | WB_ROUTE_KEY,
      extend, "extendCampaign", "More rounds, while it waits or runs", .body = &extend_form,
      .answer = &wb_form_campaign, .status = 202, .also = {409}},
-    {"POST", API "/campaigns/{campaign}/resume", WB_SCOPE_RUNS, WB_ROUTE_WRITE | WB_ROUTE_NO_BODY,
-     resume, "resumeCampaign",
+    {"POST", API "/campaigns/{campaign}/resume", WB_SCOPE_RUNS,
+     WB_ROUTE_WRITE | WB_ROUTE_KEY | WB_ROUTE_NO_BODY, resume, "resumeCampaign",
      "Go on with one that was interrupted, failed or was cancelled on its way",
      .answer = &wb_form_campaign, .status = 202, .also = {409}},
     {"PATCH", API "/campaigns/{campaign}", WB_SCOPE_RUNS, WB_ROUTE_WRITE, change, "changeCampaign",

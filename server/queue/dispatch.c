@@ -250,6 +250,47 @@ static int add_rounds(struct wb_dispatch *d, const wb_json *c, struct wb_err *er
     return rc < 0 ? rc : wb_queue_extended(d->db, id, more, err);
 }
 
+static int look_at(const struct wb_dispatch *d, const wb_json *lease, struct wb_err *err)
+{
+    const struct wb_host_pool *pool =
+        wb_host_pool_find(d->spec.pools, wb_json_str_or(lease, "pool", ""));
+    const char *machine = wb_json_str_or(lease, "machine", "");
+
+    for (size_t i = 0; pool && i < pool->nhosts; i++)
+        if (!strcmp(pool->hosts[i].machine, machine))
+            return pool->source->look(pool, &pool->hosts[i], err);
+    return 0; /* no pool has it any more: nobody can be asked */
+}
+
+/* After an engine that was killed its hosts are looked at before another one uses them. False: one
+ * is not clean, which its lease tells; it is looked at again. */
+static int hosts_clean(struct wb_dispatch *d, const char *id, bool *clean, struct wb_err *err)
+{
+    WB_AUTO_JSON wb_json *leases = NULL;
+    int64_t now = wb_now_unix_ms(NULL);
+    int rc = wb_leases_list(d->db, id, &leases, err);
+
+    *clean = true;
+    for (size_t i = 0; rc == 0 && i < wb_json_len(leases); i++) {
+        const wb_json *lease = wb_json_at(leases, i);
+        const char *machine = wb_json_str_or(lease, "machine", ""),
+                   *had = wb_json_str_or(lease, "trouble", NULL);
+        int64_t ago = now - wb_json_int_or(lease, "looked_ms", 0);
+        struct wb_err why = WB_ERR_INIT;
+
+        if (had && ago >= 0 && ago < LOOK_MS) {
+            *clean = false;
+        } else if (look_at(d, lease, &why) < 0) {
+            *clean = false;
+            rc = wb_lease_trouble(d->db, machine, id, why.root, now, err);
+            tell_host(d, lease, "leased", why.root);
+        } else if (had) {
+            rc = wb_lease_trouble(d->db, machine, id, NULL, now, err);
+        }
+    }
+    return rc;
+}
+
 /* The engine of a running campaign has ended (status), or there is none yet (NULL). */
 static int after_engine(struct wb_dispatch *d, const char *id, const struct wb_job_status *status,
                         struct wb_err *err)
@@ -274,8 +315,12 @@ static int after_engine(struct wb_dispatch *d, const char *id, const struct wb_j
     }
     if (status && is_over(state))
         return end(d, id, state, strcmp(state, "finished") != 0 ? words : NULL, err);
-    if (!cancel && (!status || killed) && wb_json_int_or(c, "starts", 0) < WB_ENGINE_STARTS_MAX)
-        return start_engine(d, id, err);
+    if (!cancel && (!status || killed) && wb_json_int_or(c, "starts", 0) < WB_ENGINE_STARTS_MAX) {
+        bool clean = true;
+
+        rc = killed ? hosts_clean(d, id, &clean, err) : 0;
+        return rc == 0 && clean ? start_engine(d, id, err) : rc;
+    }
     if (strcmp(state, "queued") != 0)
         rc = clean_up(d, err);
     if (rc < 0 && err->code == WB_CONFLICT)
@@ -327,19 +372,6 @@ static int seen_clean(struct wb_dispatch *d, const char *id, struct wb_err *err)
     return clean_up(d, err);
 }
 
-static int look_at(struct wb_dispatch *d, const wb_json *lease, struct wb_err *err)
-{
-    const struct wb_host_pool *pool =
-        wb_host_pool_find(d->spec.pools, wb_json_str_or(lease, "pool", ""));
-    const char *machine = wb_json_str_or(lease, "machine", "");
-    int rc = seen_clean(d, wb_json_str_or(lease, "campaign", ""), err);
-
-    for (size_t i = 0; rc == 0 && pool && i < pool->nhosts; i++)
-        if (!strcmp(pool->hosts[i].machine, machine))
-            rc = pool->source->look(pool, &pool->hosts[i], err);
-    return rc;
-}
-
 /* Hosts of campaigns that are over are looked at, and are free once they are clean. */
 static int end_leases(struct wb_dispatch *d, struct wb_err *err)
 {
@@ -357,7 +389,7 @@ static int end_leases(struct wb_dispatch *d, struct wb_err *err)
 
         if (had && ago >= 0 && ago < LOOK_MS)
             continue;
-        if (look_at(d, lease, &why) == 0) {
+        if (seen_clean(d, campaign, &why) == 0 && look_at(d, lease, &why) == 0) {
             rc = wb_lease_end(d->db, machine, campaign, err);
             if (rc == 0)
                 tell_host(d, lease, "free", NULL);

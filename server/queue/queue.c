@@ -71,6 +71,18 @@ int wb_queue_find_key(struct wb_db *db, const char *token, const char *key, cons
     return 0;
 }
 
+/* Those that count no more. */
+static int forget_keys(struct wb_db *db, int64_t now_ms, struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *s = NULL;
+    int rc = wb_db_prepare(db, "DELETE FROM keys WHERE at_ms<=?1", &s, err);
+
+    if (rc < 0)
+        return rc;
+    wb_stmt_set_int(s, 1, now_ms - WB_KEY_AGE_MS);
+    return wb_stmt_run(s, err);
+}
+
 int wb_queue_keep_key(struct wb_db *db, const struct wb_queue_key *k, int64_t now_ms,
                       struct wb_err *err)
 {
@@ -87,7 +99,8 @@ int wb_queue_keep_key(struct wb_db *db, const struct wb_queue_key *k, int64_t no
     wb_stmt_set_text(s, 3, k->digest);
     wb_stmt_set_text(s, 4, k->campaign);
     wb_stmt_set_int(s, 5, now_ms);
-    return wb_stmt_run(s, err);
+    rc = wb_stmt_run(s, err);
+    return rc < 0 ? rc : forget_keys(db, now_ms, err);
 }
 
 static int insert(struct wb_db *db, const struct wb_submission *c, int64_t now_ms,
@@ -355,7 +368,8 @@ int wb_queue_extended(struct wb_db *db, const char *id, int64_t rounds, struct w
     return wb_stmt_run(s, err);
 }
 
-int wb_queue_resume(struct wb_db *db, const char *id, struct wb_err *err)
+/* Inside a transaction. */
+static int resume(struct wb_db *db, const char *id, struct wb_err *err)
 {
     WB_AUTO_STMT struct wb_stmt *s = NULL;
     WB_AUTO_JSON wb_json *now = NULL;
@@ -379,6 +393,22 @@ int wb_queue_resume(struct wb_db *db, const char *id, struct wb_err *err)
                      "campaign %s is %s: only one that was interrupted, failed or was cancelled on "
                      "its way goes on",
                      id, wb_json_str_or(now, "state", ""));
+    return rc;
+}
+
+int wb_queue_resume(struct wb_db *db, const char *id, const struct wb_queue_key *key,
+                    int64_t now_ms, struct wb_err *err)
+{
+    int rc = wb_db_begin(db, err);
+
+    if (rc == 0)
+        rc = resume(db, id, err);
+    if (rc == 0 && key)
+        rc = wb_queue_keep_key(db, key, now_ms, err);
+    if (rc == 0)
+        rc = wb_db_commit(db, err);
+    if (rc < 0)
+        wb_db_rollback(db);
     return rc;
 }
 

@@ -77,8 +77,10 @@ int wb_queue_extend(struct wb_db *db, const char *id, int64_t rounds,
                     struct wb_err *err) WB_MUST_CHECK;
 int wb_queue_extended(struct wb_db *db, const char *id, int64_t rounds,
                       struct wb_err *err) WB_MUST_CHECK;
-/* Back into the queue: one that was interrupted, failed or was cancelled after it had begun. */
-int wb_queue_resume(struct wb_db *db, const char *id, struct wb_err *err) WB_MUST_CHECK;
+/* Back into the queue: one that was interrupted, failed or was cancelled after it had begun; once
+ * for each key (NULL: none). */
+int wb_queue_resume(struct wb_db *db, const char *id, const struct wb_queue_key *key,
+                    int64_t now_ms, struct wb_err *err) WB_MUST_CHECK;
 /* Another priority, other labels; NULL: as it is. */
 int wb_queue_change(struct wb_db *db, const char *id, const int64_t *priority,
                     const wb_json *labels, struct wb_err *err) WB_MUST_CHECK;

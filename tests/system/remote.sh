@@ -160,6 +160,10 @@ is "the campaign goes on" running "$(json state <"$tmp/out")"
 "$wb" watch --server "$url" --ndjson >"$tmp/watched" 2>"$tmp/watch.err" 8>&- &
 pid=$!
 check "it is watched" within 60 grep -q run.phase "$tmp/watched"
+live=$(basename "$(echo "$WB_STATE/campaigns/$id"/runs/run_*)")
+"$wb" logs "$live" -f --stream db0.redis.log --server "$url" >"$tmp/followed" 2>"$tmp/follow.err" 8>&- &
+follower=$!
+check "a log is followed, too" within 60 test -s "$tmp/followed"
 kill -9 "$server"
 wait "$server" 2>/dev/null
 serve
@@ -167,6 +171,10 @@ check "over a server that was killed, to the end" within 180 gone "$pid"
 wait "$pid"
 is "which is no failure" 0 "$?"
 grep -v '"type":"run.sample"' "$tmp/watched" >"$tmp/told"
+wait "$follower"
+is "the log ends with its run" 0 "$?"
+"$wb" logs "$live" --stream db0.redis.log --store "$store" >"$tmp/kept"
+check "no byte of it is lost or doubled" cmp -s "$tmp/followed" "$tmp/kept"
 check "no event is lost or told twice" cmp -s "$tmp/told" "$WB_STATE/campaigns/$id/events.ndjson"
 there rerun "$id" --reason again
 is "it is run again" 0 "$rc"

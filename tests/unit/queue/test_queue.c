@@ -324,7 +324,7 @@ static void rounds_are_added_once(void **state)
     assert_int_equal(wb_queue_cancel(db, "cmp_1", 9, &id, NULL), 0);
     free(id);
     assert_int_equal(wb_queue_extend(db, "cmp_1", 1, NULL, 2, &err), -WB_CONFLICT);
-    assert_int_equal(wb_queue_resume(db, "cmp_1", &err), -WB_CONFLICT); /* it never began */
+    assert_int_equal(wb_queue_resume(db, "cmp_1", NULL, 10, &err), -WB_CONFLICT); /* it never began */
 }
 
 static void what_was_interrupted_goes_on(void **state)
@@ -348,9 +348,9 @@ static void what_was_interrupted_goes_on(void **state)
         add(db, id, "alice", 0, 1);
         assert_int_equal(wb_queue_take(db, &p->pools, 2, &got, NULL), 0);
         assert_string_equal(got, id);
-        assert_int_equal(wb_queue_resume(db, id, &err), -WB_CONFLICT); /* it runs */
+        assert_int_equal(wb_queue_resume(db, id, NULL, 10, &err), -WB_CONFLICT); /* it runs */
         assert_int_equal(wb_queue_end(db, id, rows[i].end, "why", 3, NULL), 0);
-        assert_int_equal(wb_queue_resume(db, id, &err), rows[i].rc);
+        assert_int_equal(wb_queue_resume(db, id, NULL, 10, &err), rows[i].rc);
         if (rows[i].rc == 0) { /* its own lease, not ended yet, does not hold it up for ever */
             assert_int_equal(wb_lease_end(db, "local", id, NULL), 0);
             free(WB_STEAL(got));
