@@ -324,7 +324,8 @@ static void rounds_are_added_once(void **state)
     assert_int_equal(wb_queue_cancel(db, "cmp_1", 9, &id, NULL), 0);
     free(id);
     assert_int_equal(wb_queue_extend(db, "cmp_1", 1, NULL, 2, &err), -WB_CONFLICT);
-    assert_int_equal(wb_queue_resume(db, "cmp_1", NULL, 10, &err), -WB_CONFLICT); /* it never began */
+    assert_int_equal(wb_queue_resume(db, "cmp_1", NULL, 10, &err),
+                     -WB_CONFLICT); /* it never began */
 }
 
 static void what_was_interrupted_goes_on(void **state)
