@@ -178,6 +178,15 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* Of the time of one thread. A sample is read over some microseconds: where the window is as short
+ * as that a part can look longer than the whole. */
+static double thread_share(int64_t part, int64_t whole)
+{
+    double v = share(part, whole);
+
+    return v > 100 ? 100 : v;
+}
+
 struct wb_client_use wb_client_between(const struct wb_client_sample *from,
                                        const struct wb_client_sample *to)
 {
@@ -199,11 +208,11 @@ struct wb_client_use wb_client_between(const struct wb_client_sample *from,
     u.link_percent = wb_links_busiest(&from->links, &to->links, u.seconds, &u.link);
     for (int i = 0; i < to->n && i < from->n; i++) {
         const struct wb_thread_use *a = &from->thread[i], *b = &to->thread[i];
-        double cpu = share(b->cpu_ns - a->cpu_ns, ns);
+        double cpu = thread_share(b->cpu_ns - a->cpu_ns, ns);
         u.mean_percent += cpu / to->n;
         u.busiest_percent = cpu > u.busiest_percent ? cpu : u.busiest_percent;
         if (a->wait_ns >= 0 && b->wait_ns >= 0) {
-            double wait = share(b->wait_ns - a->wait_ns, ns);
+            double wait = thread_share(b->wait_ns - a->wait_ns, ns);
             u.run_queue_percent = wait > u.run_queue_percent ? wait : u.run_queue_percent;
         }
     }
@@ -229,9 +238,9 @@ wb_json *wb_client_json(const struct wb_client_sample *from, const struct wb_cli
         wb_json *t = wb_json_object();
         bool wait = a->wait_ns >= 0 && b->wait_ns >= 0;
         bool switches = a->involuntary >= 0 && b->involuntary >= 0;
-        wb_json_set_real(t, "cpu_percent", share(b->cpu_ns - a->cpu_ns, to->at - from->at));
+        wb_json_set_real(t, "cpu_percent", thread_share(b->cpu_ns - a->cpu_ns, to->at - from->at));
         set_known(t, "run_queue_percent",
-                  wait ? share(b->wait_ns - a->wait_ns, to->at - from->at) : -1,
+                  wait ? thread_share(b->wait_ns - a->wait_ns, to->at - from->at) : -1,
                   "the kernel has no schedstat");
         set_known(t, "involuntary_switches_per_s",
                   switches ? (double)(b->involuntary - a->involuntary) / u.seconds : -1,

@@ -54,7 +54,8 @@ void wb_conn_init(struct wb_conn *c, const struct wb_load_job *job, size_t reque
     c->mask = ring_size(job->depth) - 1;
     c->slots = wb_calloc(c->mask + 1, sizeof(*c->slots));
     c->out_cap = out_size(job->depth, request_max);
-    c->out = wb_calloc(c->out_cap + WB_BUILD_SLACK, 1);
+    /* Not cleared: pages that nobody writes cost no memory. */
+    c->out = wb_realloc(NULL, c->out_cap + WB_BUILD_SLACK, 1);
     c->proto = wb_calloc(1, state_size);
     c->back_off_ns = BACK_OFF_FIRST;
 }
@@ -65,7 +66,7 @@ void wb_conn_extend(struct wb_conn *c, const struct wb_protocol *p)
 
     if (p->control_max > 0) {
         free(c->out);
-        c->out = wb_calloc(c->out_cap + p->control_max + WB_BUILD_SLACK, 1);
+        c->out = wb_realloc(NULL, c->out_cap + p->control_max + WB_BUILD_SLACK, 1);
     }
     if (!p->streams)
         return;

@@ -32,7 +32,7 @@ enum wb_load_content { WB_LOAD_RANDOM, WB_LOAD_LETTERS, WB_LOAD_ZEROS, WB_LOAD_C
 #define WB_LOAD_THREADS_MAX 256
 #define WB_LOAD_CONNECTIONS_MAX 65536
 #define WB_LOAD_DEPTH_MAX 65536
-#define WB_LOAD_OPEN_DEPTH 4096 /* in-flight cap of a connection in open loop unless asked */
+#define WB_LOAD_OPEN_DEPTH 4096 /* most in flight on a connection in open loop, unless asked */
 #define WB_LOAD_OPS_MAX 8       /* kinds of operations a protocol can have */
 
 struct wb_load_mix_part {

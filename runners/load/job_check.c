@@ -129,6 +129,15 @@ static int check_exploring(struct wb_load_job *job, struct wb_err *err)
     return 0;
 }
 
+/* So many in flight that the cap does not bind, and places for not more than a million in all: the
+ * ring of a connection is walked whole, so its memory is used however few are in flight. */
+static int64_t open_depth(int64_t connections)
+{
+    int64_t share = (1 << 20) / connections;
+
+    return share < WB_LOAD_OPEN_DEPTH ? share : WB_LOAD_OPEN_DEPTH;
+}
+
 static int check_model(struct wb_load_job *job, struct wb_err *err)
 {
     static const char *const models[] = {"closed", "open", NULL};
@@ -171,7 +180,7 @@ static int check_model(struct wb_load_job *job, struct wb_err *err)
         return wb_fail(err, WB_INVALID, "rate: %g/s is not from 1 per 1000000s to 1M/s",
                        job->rate_per_s);
     if (job->depth == 0)
-        job->depth = job->model == WB_LOAD_OPEN ? WB_LOAD_OPEN_DEPTH : 1;
+        job->depth = job->model == WB_LOAD_OPEN ? open_depth(job->connections) : 1;
     return 0;
 }
 

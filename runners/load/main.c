@@ -2,6 +2,7 @@
  * wb-load: one load run from flags or a job document to a result document.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,15 @@ enum exit_code {
     EXIT_INTERNAL = 5,
     EXIT_INTERRUPTED = 130
 };
+
+/* A standard stream that is closed would be the number of the next file: what is meant for people
+ * would go into that. Such a one reads nothing and takes nothing. */
+static void keep_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
+            _exit(EXIT_INTERNAL);
+}
 
 static void put(FILE *to, const struct wb_buf *text)
 {
@@ -227,6 +237,8 @@ static int finish(const struct wb_load_job *job, const wb_json *result, struct w
     if (!job->quiet) {
         wb_load_report_text(result, &text);
         put(json_on_stdout ? stderr : stdout, &text);
+        if (rc == 0 && !json_on_stdout && ferror(stdout))
+            rc = wb_fail_sys(err, errno, "writing the summary");
     }
     wb_buf_release(&text);
     return rc;
@@ -364,6 +376,7 @@ int main(int argc, char **argv)
     struct wb_cancel *cancel = wb_cancel_new();
     int rc, code = EXIT_USAGE;
 
+    keep_standard_streams();
     wb_load_job_init(&job);
     rc = argc > 1 && strcmp(argv[1], "merge") == 0 ? 2 : read_workload(&job, argc, argv, &err);
     if (rc == 0)

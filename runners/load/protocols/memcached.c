@@ -257,9 +257,10 @@ static bool is_answer(const char *line, size_t len)
 }
 
 /* One line without its CRLF. -1: it breaks the protocol. */
-static int take_line(const struct memcached *m, struct wb_worker *w, struct wb_conn *c,
-                     const char *line, size_t len)
+static int take_line(void *context, struct wb_worker *w, struct wb_conn *c, const char *line,
+                     size_t len)
 {
+    const struct memcached *m = context;
     struct memcached_conn *mc = c->proto;
     struct wb_slot *s = wb_worker_expects(c);
     enum wb_reply reply;
@@ -330,35 +331,30 @@ static inline const char *take_usual(const struct memcached *m, struct wb_worker
     return q + n + 9;
 }
 
+static inline const char *usual(void *context, struct wb_worker *w, struct wb_conn *c,
+                                const char *p, const char *stop)
+{
+    const struct memcached_conn *mc = c->proto;
+
+    return mc->end_due ? p : take_usual(context, w, c, p, stop);
+}
+
+/* Of a get, END follows. */
+static void end_block(void *context, struct wb_worker *w, struct wb_conn *c)
+{
+    const struct memcached_conn *mc = c->proto;
+
+    (void)context;
+    if (!mc->end_due)
+        wb_worker_reply(w, c, mc->pieces.differs ? WB_REPLY_MISMATCH : WB_REPLY_OK);
+}
+
 static int feed(void *context, struct wb_worker *w, struct wb_conn *c, const char *data, size_t n)
 {
+    static const struct wb_textual parts = {.usual = usual, .line = take_line, .block = end_block};
     struct memcached_conn *mc = c->proto;
-    struct wb_pieces *pieces = &mc->pieces;
-    const char *p = data, *stop = data + n, *line;
-    size_t used, len;
 
-    while (p < stop) {
-        if (wb_pieces_whole(pieces) && !mc->end_due) {
-            const char *after = take_usual(context, w, c, p, stop);
-            if (after != p) {
-                p = after;
-                continue;
-            }
-        }
-        if (pieces->in_block) {
-            used = wb_pieces_pass(pieces, p, (size_t)(stop - p));
-            if (used > 0 && !pieces->in_block && !mc->end_due)
-                wb_worker_reply(w, c, pieces->differs ? WB_REPLY_MISMATCH : WB_REPLY_OK);
-        } else {
-            used = wb_pieces_line(pieces, p, (size_t)(stop - p), &line, &len);
-            if (used > 0 && line && take_line(context, w, c, line, len) < 0)
-                return -1;
-        }
-        if (used == 0)
-            return -1;
-        p += used;
-    }
-    return 0;
+    return wb_textual_feed(&parts, &mc->pieces, context, w, c, data, n);
 }
 
 const struct wb_protocol wb_protocol_memcached = {

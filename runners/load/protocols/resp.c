@@ -290,12 +290,14 @@ static int send_on(struct resp *r, struct wb_worker *w, struct wb_conn *c, const
     return t == c->target ? WB_FEED_LEFT : 0;
 }
 
-/* The whole reply is a line, or its first line opens a bulk. p..cr is the line without CRLF (of a
+/* The whole reply is a line, or its first line opens a bulk. The line is without CRLF (of a
  * cut long one its beginning). Returns what feed is to return when that is negative. */
-static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, const char *p,
-                     const char *cr)
+static int take_line(void *context, struct wb_worker *w, struct wb_conn *c, const char *p,
+                     size_t len)
 {
+    struct resp *r = context;
     struct resp_conn *rc = c->proto;
+    const char *cr = p + len;
     struct wb_slot *s = wb_worker_expects(c);
     int64_t n = 0;
     int rest;
@@ -357,11 +359,12 @@ static int take_line(struct resp *r, struct wb_worker *w, struct wb_conn *c, con
 }
 
 /* A bulk reply has ended. */
-static void end_bulk(struct wb_worker *w, struct wb_conn *c)
+static void end_bulk(void *context, struct wb_worker *w, struct wb_conn *c)
 {
     struct resp_conn *rc = c->proto;
     const struct wb_pieces *p = &rc->pieces;
 
+    (void)context;
     if (rc->pass > 0) {
         passed(rc, w, c);
     } else if (rc->error_text) {
@@ -405,37 +408,21 @@ static inline const char *take_usual(struct wb_worker *w, struct wb_conn *c, con
     return q + n + 4;
 }
 
+static inline const char *usual(void *context, struct wb_worker *w, struct wb_conn *c,
+                                const char *p, const char *stop)
+{
+    const struct resp_conn *state = c->proto;
+
+    (void)context;
+    return state->pass == 0 ? take_usual(w, c, p, stop) : p;
+}
+
 static int feed(void *context, struct wb_worker *w, struct wb_conn *c, const char *data, size_t n)
 {
+    static const struct wb_textual parts = {.usual = usual, .line = take_line, .block = end_bulk};
     struct resp_conn *state = c->proto;
-    struct wb_pieces *pieces = &state->pieces;
-    const char *p = data, *stop = data + n, *line;
-    size_t used, len;
-    int rc;
 
-    while (p < stop) {
-        if (wb_pieces_whole(pieces) && state->pass == 0) {
-            const char *after = take_usual(w, c, p, stop);
-            if (after != p) {
-                p = after;
-                continue;
-            }
-        }
-        if (pieces->in_block) {
-            used = wb_pieces_pass(pieces, p, (size_t)(stop - p));
-            if (used > 0 && !pieces->in_block)
-                end_bulk(w, c);
-        } else {
-            used = wb_pieces_line(pieces, p, (size_t)(stop - p), &line, &len);
-            rc = used > 0 && line ? take_line(context, w, c, line, line + len) : 0;
-            if (rc < 0)
-                return rc;
-        }
-        if (used == 0)
-            return -1;
-        p += used;
-    }
-    return 0;
+    return wb_textual_feed(&parts, &state->pieces, context, w, c, data, n);
 }
 
 const struct wb_protocol wb_protocol_resp = {

@@ -83,6 +83,54 @@ void wb_pieces_block(struct wb_pieces *p, int64_t n, const struct wb_values *val
  * block has ended when in_block is false; `differs` tells what the comparison found. */
 size_t wb_pieces_pass(struct wb_pieces *p, const char *data, size_t n);
 
+/* What a protocol makes of received bytes. */
+struct wb_textual {
+    /* A whole reply of the usual kind at p: where it ends; p when it is none, or when the protocol
+     * is not between two replies. */
+    const char *(*usual)(void *context, struct wb_worker *w, struct wb_conn *c, const char *p,
+                         const char *stop);
+    /* One line without its CRLF; may begin a block. What is negative ends the reading. */
+    int (*line)(void *context, struct wb_worker *w, struct wb_conn *c, const char *text,
+                size_t len);
+    /* A block has ended. */
+    void (*block)(void *context, struct wb_worker *w, struct wb_conn *c);
+};
+
+/* The loop over received bytes: one for all protocols, compiled into each with its own parts, so
+ * that the usual reply costs no call. t is a constant; pieces are those of the connection. */
+static inline __attribute__((always_inline)) int
+wb_textual_feed(const struct wb_textual *t, struct wb_pieces *pieces, void *context,
+                struct wb_worker *w, struct wb_conn *c, const char *data, size_t n)
+{
+    const char *p = data, *stop = data + n, *line;
+    size_t used, len;
+
+    while (p < stop) {
+        int rc = 0;
+
+        if (wb_pieces_whole(pieces)) {
+            const char *after = t->usual(context, w, c, p, stop);
+            if (after != p) {
+                p = after;
+                continue;
+            }
+        }
+        if (pieces->in_block) {
+            used = wb_pieces_pass(pieces, p, (size_t)(stop - p));
+            if (used > 0 && !pieces->in_block)
+                t->block(context, w, c);
+        } else {
+            used = wb_pieces_line(pieces, p, (size_t)(stop - p), &line, &len);
+            if (used > 0 && line)
+                rc = t->line(context, w, c, line, len);
+        }
+        if (rc < 0 || used == 0)
+            return rc < 0 ? rc : -1;
+        p += used;
+    }
+    return 0;
+}
+
 /* The decimal number of 1 to 9 digits that is all of `text`; false when it is none. */
 bool wb_pieces_number(const char *text, size_t n, int64_t *out);
 
