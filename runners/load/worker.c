@@ -18,6 +18,7 @@
 #define SCAN_MOST (10 * WB_MS) /* between looks for time-outs and connections to make again */
 #define SCAN_LEAST WB_MS
 #define CONNECT_ALL (5 * WB_SEC)     /* for all connections to be made */
+#define CONNECT_EACH WB_MS           /* more for each of them */
 #define CONNECT_REFUSED (1 * WB_SEC) /* when every try fails at once */
 #define STOP_DRAIN WB_SEC            /* for what is in flight when stopped */
 #define ROWS_LOST_MOST 100           /* after this loading is given up */
@@ -245,6 +246,11 @@ static void begin(struct wb_worker *w)
         wb_worker_update_ready(w, &w->conns[i]);
 }
 
+static int64_t connect_limit(const struct wb_worker *w)
+{
+    return CONNECT_ALL + (int64_t)w->nconns * CONNECT_EACH;
+}
+
 /* CONNECT is done when all are up, or when it makes no sense to wait. */
 static bool connected(struct wb_worker *w)
 {
@@ -254,7 +260,7 @@ static bool connected(struct wb_worker *w)
         up += w->conns[i].state == WB_CONN_UP;
         trying += w->conns[i].state != WB_CONN_UP && w->conns[i].state != WB_CONN_DOWN;
     }
-    return up == w->nconns || w->stopped || w->now - w->start >= CONNECT_ALL ||
+    return up == w->nconns || w->stopped || w->now - w->start >= connect_limit(w) ||
            (up + trying == 0 && w->now - w->start >= CONNECT_REFUSED);
 }
 

@@ -535,7 +535,39 @@ test_tls() {
     check "tls: a certificate without its key" grep -q 'certificate and its key' "$tmp/messages"
 }
 
+# Streams that are closed or full, extreme rates and counts, very many connections.
+test_extremes() {
+    "$load" null:// --for 100ms --hdr "$tmp/streams.hlog" >&- 2>&-
+    is "stdout and stderr closed: exit 5" 5 $?
+    check "stdout closed: the log is one" \
+        grep -aq 'Histogram log' "$tmp/streams.hlog"
+    is "stdout closed: no summary in another file" 0 "$(grep -ac verdict "$tmp/streams.hlog")"
+    "$load" null:// --for 100ms >/dev/full 2>"$tmp/messages"
+    is "stdout full: exit 5" 5 $?
+    check "stdout full: says so" grep -q 'writing the summary: No space left' "$tmp/messages"
+    "$load" null:// --for 100ms --quiet -o - >/dev/full 2>"$tmp/messages"
+    is "result on a full stdout: exit 5" 5 $?
+    run null:// --ops 1
+    is "one operation" "1 1" "$(result scheduled) $(result ok)"
+    check "one operation: shares of time" holds "$(result client.threads.0.run_queue_percent) <= 100"
+    run null:// --rate 0.001/s --for 300ms
+    is "one in 1000 s" "1 1" "$(result scheduled) $(result ok)"
+    run null:// --rate 1M/s --for 500ms
+    is "a million a second" 500000 "$(result scheduled)"
+    run null:// --rate 1.1M/s
+    is "more than that: exit 2" 2 "$code"
+    run null:// --for 0s
+    is "no time: exit 2" 2 "$code"
+    local many=$(($(ulimit -n) > 6000 ? 2500 : $(ulimit -n) / 3))
+    serve --value 20
+    run "resp://127.0.0.1:$port" --connections $many --rate 2000/s --for 1s --timeout 10s
+    stop_server
+    is "$many connections" "2000 0" "$(result ok) $(result failed)"
+    check "$many connections: memory" holds "$(result client.memory_peak_bytes) < 20000 * $many + 100e6"
+}
+
 test_usage
+test_extremes
 test_tls
 test_login
 test_merge
