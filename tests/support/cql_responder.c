@@ -39,6 +39,7 @@
 #include "server/base/mem.h"
 #include "server/base/units.h"
 #include "tests/support/cql_system.h"
+#include "tests/support/serving.h"
 #include "tests/support/store.h"
 
 #define EVENTS 64
@@ -55,17 +56,16 @@ struct peer {
     struct peer *next_dirty, *next;
 };
 
-struct due { /* an answer that waits for its time */
+struct answer { /* waits for its time */
     struct peer *to;
-    int64_t at;
     size_t len;
-    char *envelope;
+    char envelope[];
 };
 
 struct options {
     int64_t port, version, value, delay_us, slow_every, slow_us, rate, pause_at_ms, pause_for_ms,
         error_every, error_code, silent_every, close_every, forget_every;
-    char *address, *cluster, *user, *report;
+    const char *address, *cluster, *user, *report;
 };
 
 struct responder {
@@ -73,8 +73,7 @@ struct responder {
     int epfd, listen_fd, signal_fd;
     struct made_up cluster;
     struct wb_strv system; /* texts of prepared statements on system tables */
-    struct due *queue;     /* heap by time */
-    size_t queued, cap;
+    struct dues queue;
     struct peer *dirty, *peers;
     struct store store;
     char *canned; /* the value of every key */
@@ -85,17 +84,6 @@ struct responder {
     bool paused, end;
     char *rbuf;
 };
-
-static void die(const char *what)
-{
-    fprintf(stderr, "cql_responder: %s: %m\n", what);
-    exit(1);
-}
-
-static bool every(int64_t n, int64_t count)
-{
-    return n > 0 && count % n == 0;
-}
 
 /* --- answers --- */
 
@@ -266,37 +254,6 @@ static void add_row(struct responder *r, struct wb_buf *b, const struct peer *p,
     end(b, at);
 }
 
-static bool sooner(const struct due *a, const struct due *b)
-{
-    return a->at < b->at;
-}
-
-static void answer_later(struct responder *r, const struct due *d)
-{
-    size_t i = r->queued++;
-
-    wb_grow(&r->queue, &r->cap, r->queued, sizeof(*r->queue));
-    for (; i > 0 && sooner(d, &r->queue[(i - 1) / 2]); i = (i - 1) / 2)
-        r->queue[i] = r->queue[(i - 1) / 2];
-    r->queue[i] = *d;
-}
-
-static struct due take_due(struct responder *r)
-{
-    struct due first = r->queue[0], last = r->queue[--r->queued];
-    size_t i = 0, child;
-
-    while ((child = 2 * i + 1) < r->queued) {
-        child += child + 1 < r->queued && sooner(&r->queue[child + 1], &r->queue[child]);
-        if (!sooner(&r->queue[child], &last))
-            break;
-        r->queue[i] = r->queue[child];
-        i = child;
-    }
-    r->queue[i] = last;
-    return first;
-}
-
 /* When the answer to the newest operation is due; 0: at once. */
 static int64_t due_at(struct responder *r)
 {
@@ -342,14 +299,16 @@ static bool admit(struct responder *r, struct peer *p, const struct wb_cql_envel
 static void time_answer(struct responder *r, struct peer *p, size_t from)
 {
     int64_t at = due_at(r);
-    struct due d = {.to = p, .at = at, .len = p->envelopes.len - from};
+    size_t n = p->envelopes.len - from;
+    struct answer *a;
 
     if (at == 0)
         return;
-    d.envelope = wb_calloc(d.len, 1);
-    memcpy(d.envelope, p->envelopes.data + from, d.len);
+    a = wb_calloc(1, sizeof(*a) + n);
+    *a = (struct answer){.to = p, .len = n};
+    memcpy(a->envelope, p->envelopes.data + from, n);
     p->envelopes.len = from;
-    answer_later(r, &d);
+    due_add(&r->queue, at, a);
 }
 
 static bool is_prepared(struct responder *r, struct peer *p, const struct wb_cql_envelope *e, int s,
@@ -743,17 +702,17 @@ static int answer_due(struct responder *r)
 {
     int64_t now = wb_now_ns(NULL);
 
-    while (r->queued > 0 && r->queue[0].at <= now) {
-        struct due d = take_due(r);
-        if (d.to->fd >= 0) {
-            wb_buf_add(&d.to->envelopes, d.envelope, d.len);
-            mark_dirty(r, d.to);
+    while (r->queue.n > 0 && r->queue.v[0].at <= now) {
+        struct answer *a = due_take(&r->queue);
+        if (a->to->fd >= 0) {
+            wb_buf_add(&a->to->envelopes, a->envelope, a->len);
+            mark_dirty(r, a->to);
         }
-        free(d.envelope);
+        free(a);
     }
-    if (r->queued == 0)
+    if (r->queue.n == 0)
         return -1;
-    return r->queue[0].at - now < WB_MS ? 0 : (int)((r->queue[0].at - now) / WB_MS);
+    return r->queue.v[0].at - now < WB_MS ? 0 : (int)((r->queue.v[0].at - now) / WB_MS);
 }
 
 /* The pause: nothing is read or answered. */
@@ -824,63 +783,33 @@ static void report(const struct responder *r)
 
 static void read_arguments(struct options *o, int argc, char **argv)
 {
-    const struct {
-        const char *flag;
-        int64_t *number;
-        char **text;
-    } rows[] = {{"--port", &o->port, NULL},
-                {"--version", &o->version, NULL},
-                {"--value", &o->value, NULL},
-                {"--delay-us", &o->delay_us, NULL},
-                {"--slow-every", &o->slow_every, NULL},
-                {"--slow-us", &o->slow_us, NULL},
-                {"--rate", &o->rate, NULL},
-                {"--pause-at", &o->pause_at_ms, NULL},
-                {"--pause-for", &o->pause_for_ms, NULL},
-                {"--error-every", &o->error_every, NULL},
-                {"--error-code", &o->error_code, NULL},
-                {"--silent-every", &o->silent_every, NULL},
-                {"--close-every", &o->close_every, NULL},
-                {"--forget-every", &o->forget_every, NULL},
-                {"--address", NULL, &o->address},
-                {"--cluster", NULL, &o->cluster},
-                {"--user", NULL, &o->user},
-                {"--report", NULL, &o->report}};
+    const struct option_row rows[] = {{"--port", &o->port, NULL},
+                                      {"--version", &o->version, NULL},
+                                      {"--value", &o->value, NULL},
+                                      {"--delay-us", &o->delay_us, NULL},
+                                      {"--slow-every", &o->slow_every, NULL},
+                                      {"--slow-us", &o->slow_us, NULL},
+                                      {"--rate", &o->rate, NULL},
+                                      {"--pause-at", &o->pause_at_ms, NULL},
+                                      {"--pause-for", &o->pause_for_ms, NULL},
+                                      {"--error-every", &o->error_every, NULL},
+                                      {"--error-code", &o->error_code, NULL},
+                                      {"--silent-every", &o->silent_every, NULL},
+                                      {"--close-every", &o->close_every, NULL},
+                                      {"--forget-every", &o->forget_every, NULL},
+                                      {"--address", NULL, &o->address},
+                                      {"--cluster", NULL, &o->cluster},
+                                      {"--user", NULL, &o->user},
+                                      {"--report", NULL, &o->report}};
 
-    for (int i = 1; i < argc; i += 2) {
-        size_t k = 0;
-        while (k < WB_LEN(rows) && strcmp(rows[k].flag, argv[i]) != 0)
-            k++;
-        if (k == WB_LEN(rows) || i + 1 >= argc ||
-            (rows[k].number && wb_parse_int(argv[i + 1], 0, INT64_MAX, rows[k].number, NULL) < 0)) {
-            fprintf(stderr, "cql_responder: bad argument %s\n", argv[i]);
-            exit(2);
-        }
-        if (rows[k].text)
-            *rows[k].text = argv[i + 1];
-    }
-}
-
-static void listen_on(struct responder *r)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)r->o.port)};
-    socklen_t n = sizeof(a);
-    int one = 1;
-
-    r->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    (void)setsockopt(r->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (inet_pton(AF_INET, r->o.address, &a.sin_addr) != 1 ||
-        bind(r->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
-        listen(r->listen_fd, 1024) < 0 || getsockname(r->listen_fd, (struct sockaddr *)&a, &n) < 0)
-        die("listen");
-    r->o.port = r->cluster.port = ntohs(a.sin_port);
+    read_option_rows(rows, WB_LEN(rows), argc, argv);
 }
 
 static void release(struct responder *r)
 {
-    while (r->queued > 0)
-        free(take_due(r).envelope);
-    free(r->queue);
+    while (r->queue.n > 0)
+        free(due_take(&r->queue));
+    free(r->queue.v);
     for (struct peer *p = r->peers, *next; p; p = next) {
         next = p->next;
         hang_up(p);
@@ -896,12 +825,8 @@ static void release(struct responder *r)
 
 int main(int argc, char **argv)
 {
-    struct responder r = {.o = {.version = 5, .error_code = 0x1001, .address = NULL}};
-    struct epoll_event ev = {.events = EPOLLIN};
-    sigset_t set;
-    char local[] = "127.0.0.1";
+    struct responder r = {.o = {.version = 5, .error_code = 0x1001, .address = "127.0.0.1"}};
 
-    r.o.address = local;
     read_arguments(&r.o, argc, argv);
     for (const char *s = r.o.cluster ? r.o.cluster : r.o.address; r.cluster.n < CLUSTER_MAX;) {
         size_t n = strcspn(s, ",");
@@ -918,19 +843,14 @@ int main(int argc, char **argv)
         r.canned = wb_calloc((size_t)r.o.value, 1);
         memset(r.canned, 'v', (size_t)r.o.value);
     }
-    listen_on(&r);
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    r.signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    r.listen_fd = listen_at(r.o.address, &r.o.port);
+    r.cluster.port = r.o.port;
+    r.signal_fd = ending_signals();
     r.epfd = epoll_create1(EPOLL_CLOEXEC);
-    ev.data.ptr = &r.signal_fd;
-    if (r.epfd < 0 || r.signal_fd < 0 || epoll_ctl(r.epfd, EPOLL_CTL_ADD, r.signal_fd, &ev) < 0)
+    if (r.epfd < 0)
         die("epoll");
-    ev.data.ptr = &r.listen_fd;
-    if (epoll_ctl(r.epfd, EPOLL_CTL_ADD, r.listen_fd, &ev) < 0)
-        die("epoll");
+    watch(r.epfd, r.signal_fd, &r.signal_fd);
+    watch(r.epfd, r.listen_fd, &r.listen_fd);
     printf("port %lld\n", (long long)r.o.port);
     fflush(stdout);
     serve(&r);

@@ -33,7 +33,7 @@
 #include "server/base/file.h"
 #include "server/base/json.h"
 #include "server/base/mem.h"
-#include "server/base/units.h"
+#include "tests/support/serving.h"
 
 #define IN_MAX (128u << 20)
 #define READ_SIZE (256u << 10)
@@ -54,7 +54,6 @@ struct peer {
 
 struct answer {
     struct peer *to;
-    int64_t at, nth; /* when it is due; among equals the first one first */
     enum kind kind;
     enum fault fault;
     char key[KEY_KEPT];
@@ -70,9 +69,8 @@ struct options {
 struct responder {
     struct options o;
     int epfd, listen_fd, signal_fd;
-    char *value;          /* with its closing CRLF */
-    struct answer *queue; /* binary heap: what waits for its time */
-    size_t queued, cap;
+    char *value;       /* with its closing CRLF */
+    struct dues queue; /* what waits for its time */
     int64_t *arrival;
     size_t arrivals, arrivals_cap;
     struct peer *dirty, *peers; /* to be sent; all that ever were: answers may wait for them */
@@ -81,12 +79,6 @@ struct responder {
     int64_t rate_from, rate_done;
     bool paused, end;
 };
-
-static void die(const char *what)
-{
-    fprintf(stderr, "responder: %s: %m\n", what);
-    exit(1);
-}
 
 static void mark_dirty(struct responder *r, struct peer *p)
 {
@@ -144,38 +136,6 @@ static void answer(struct responder *r, const struct answer *a)
     mark_dirty(r, p);
 }
 
-/* --- the heap --- */
-
-static bool sooner(const struct answer *a, const struct answer *b)
-{
-    return a->at != b->at ? a->at < b->at : a->nth < b->nth;
-}
-
-static void answer_later(struct responder *r, const struct answer *a)
-{
-    size_t i = r->queued++;
-
-    wb_grow(&r->queue, &r->cap, r->queued, sizeof(*r->queue));
-    for (; i > 0 && sooner(a, &r->queue[(i - 1) / 2]); i = (i - 1) / 2)
-        r->queue[i] = r->queue[(i - 1) / 2];
-    r->queue[i] = *a;
-}
-
-static void drop_first(struct responder *r)
-{
-    struct answer last = r->queue[--r->queued];
-    size_t i = 0, child;
-
-    while ((child = 2 * i + 1) < r->queued) {
-        child += child + 1 < r->queued && sooner(&r->queue[child + 1], &r->queue[child]);
-        if (!sooner(&r->queue[child], &last))
-            break;
-        r->queue[i] = r->queue[child];
-        i = child;
-    }
-    r->queue[i] = last;
-}
-
 static void hang_up(struct peer *p)
 {
     if (p->fd >= 0)
@@ -183,11 +143,6 @@ static void hang_up(struct peer *p)
     p->fd = -1;
     wb_buf_release(&p->in);
     wb_buf_release(&p->out);
-}
-
-static bool every(int64_t n, int64_t count)
-{
-    return n > 0 && count % n == 0;
 }
 
 static void count(struct responder *r, enum kind kind)
@@ -209,7 +164,8 @@ static void count(struct responder *r, enum kind kind)
 
 static void request(struct responder *r, struct peer *p, enum kind kind, const char *key, size_t n)
 {
-    struct answer a = {.to = p, .kind = kind, .nth = r->requests};
+    struct answer a = {.to = p, .kind = kind}, *later;
+    int64_t at;
     bool slow;
 
     count(r, kind);
@@ -241,11 +197,13 @@ static void request(struct responder *r, struct peer *p, enum kind kind, const c
         answer(r, &a);
         return;
     }
-    a.at = wb_now_ns(NULL) + (slow ? r->o.slow_us : r->o.delay_us) * WB_US;
-    if (a.at < p->last_due)
-        a.at = p->last_due;
-    p->last_due = a.at;
-    answer_later(r, &a);
+    at = wb_now_ns(NULL) + (slow ? r->o.slow_us : r->o.delay_us) * WB_US;
+    if (at < p->last_due)
+        at = p->last_due;
+    p->last_due = at;
+    later = wb_calloc(1, sizeof(*later));
+    *later = a;
+    due_add(&r->queue, at, later);
 }
 
 /* --- requests --- */
@@ -436,10 +394,10 @@ static void read_peer(struct responder *r, struct peer *p, uint32_t events)
 /* Answers what is due; returns ns until the next one, -1 when nothing waits. */
 static int64_t answer_due(struct responder *r, int64_t now)
 {
-    while (r->queued > 0) {
-        const struct answer *a = &r->queue[0];
-        if (a->at > now)
-            return a->at - now;
+    while (r->queue.n > 0) {
+        struct answer *a;
+        if (r->queue.v[0].at > now)
+            return r->queue.v[0].at - now;
         if (r->o.rate > 0) {
             if (r->rate_from == 0)
                 r->rate_from = now;
@@ -453,8 +411,9 @@ static int64_t answer_due(struct responder *r, int64_t now)
             }
             r->rate_done++;
         }
+        a = due_take(&r->queue);
         answer(r, a);
-        drop_first(r);
+        free(a);
     }
     return -1;
 }
@@ -524,66 +483,29 @@ static void serve(struct responder *r)
 
 static void read_options(struct options *o, int argc, char **argv)
 {
-    const struct {
-        const char *name;
-        int64_t *to;
-    } table[] = {
-        {"--port", &o->port},
-        {"--value", &o->value},
-        {"--delay-us", &o->delay_us},
-        {"--pause-at", &o->pause_at_ms},
-        {"--pause-for", &o->pause_for_ms},
-        {"--error-every", &o->error_every},
-        {"--silent-every", &o->silent_every},
-        {"--close-every", &o->close_every},
-        {"--rate", &o->rate},
-        {"--slow-every", &o->slow_every},
-        {"--slow-us", &o->slow_us},
-        {"--cut-every", &o->cut_every},
-        {"--huge-every", &o->huge_every},
-        {"--trickle", &o->trickle},
-    };
+    const char *protocol = "resp";
+    const struct option_row rows[] = {{"--port", &o->port, NULL},
+                                      {"--value", &o->value, NULL},
+                                      {"--delay-us", &o->delay_us, NULL},
+                                      {"--pause-at", &o->pause_at_ms, NULL},
+                                      {"--pause-for", &o->pause_for_ms, NULL},
+                                      {"--error-every", &o->error_every, NULL},
+                                      {"--silent-every", &o->silent_every, NULL},
+                                      {"--close-every", &o->close_every, NULL},
+                                      {"--rate", &o->rate, NULL},
+                                      {"--slow-every", &o->slow_every, NULL},
+                                      {"--slow-us", &o->slow_us, NULL},
+                                      {"--cut-every", &o->cut_every, NULL},
+                                      {"--huge-every", &o->huge_every, NULL},
+                                      {"--trickle", &o->trickle, NULL},
+                                      {"--report", NULL, &o->report},
+                                      {"--arrivals", NULL, &o->arrivals},
+                                      {"--protocol", NULL, &protocol}};
 
-    for (int i = 1; i + 1 < argc; i += 2) {
-        bool known = true;
-        if (strcmp(argv[i], "--report") == 0)
-            o->report = argv[i + 1];
-        else if (strcmp(argv[i], "--arrivals") == 0)
-            o->arrivals = argv[i + 1];
-        else if (strcmp(argv[i], "--protocol") == 0 && strcmp(argv[i + 1], "memcached") == 0)
-            o->protocol = MEMCACHED;
-        else if (strcmp(argv[i], "--protocol") != 0 || strcmp(argv[i + 1], "resp") != 0)
-            known = false;
-        for (size_t k = 0; k < WB_LEN(table); k++) {
-            if (strcmp(argv[i], table[k].name) != 0)
-                continue;
-            known = true;
-            if (wb_parse_int(argv[i + 1], 0, INT64_MAX / 2, table[k].to, NULL) < 0)
-                die(argv[i]);
-        }
-        if (!known)
-            die(argv[i]);
-    }
-}
-
-static void listen_on(struct responder *r)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)r->o.port)};
-    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &r->listen_fd};
-    socklen_t n = sizeof(a);
-    int one = 1;
-
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    r->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (r->listen_fd < 0 ||
-        setsockopt(r->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
-        bind(r->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
-        listen(r->listen_fd, 4096) < 0 || getsockname(r->listen_fd, (struct sockaddr *)&a, &n) < 0)
-        die("listen");
-    if (epoll_ctl(r->epfd, EPOLL_CTL_ADD, r->listen_fd, &ev) < 0)
-        die("epoll_ctl");
-    printf("port %d\n", ntohs(a.sin_port));
-    fflush(stdout);
+    read_option_rows(rows, WB_LEN(rows), argc, argv);
+    o->protocol = strcmp(protocol, "memcached") == 0 ? MEMCACHED : RESP;
+    if (o->protocol == RESP && strcmp(protocol, "resp") != 0)
+        die("--protocol");
 }
 
 /* Own CPU time since the first request, of one CPU. */
@@ -649,29 +571,29 @@ static void clean_up(struct responder *r)
         free(p);
     }
     free(r->value);
-    free(r->queue);
+    while (r->queue.n > 0)
+        free(due_take(&r->queue));
+    free(r->queue.v);
     free(r->arrival);
 }
 
 int main(int argc, char **argv)
 {
     struct responder r = {.o = {.value = 64}};
-    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &r.signal_fd};
-    sigset_t set;
 
     read_options(&r.o, argc, argv);
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    r.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    r.signal_fd = ending_signals();
     r.epfd = epoll_create1(EPOLL_CLOEXEC);
-    if (r.signal_fd < 0 || r.epfd < 0 || epoll_ctl(r.epfd, EPOLL_CTL_ADD, r.signal_fd, &ev) < 0)
+    if (r.epfd < 0)
         die("epoll");
+    watch(r.epfd, r.signal_fd, &r.signal_fd);
     r.value = wb_calloc((size_t)r.o.value + 2, 1);
     memset(r.value, 'x', (size_t)r.o.value);
     memcpy(r.value + r.o.value, "\r\n", 2);
-    listen_on(&r);
+    r.listen_fd = listen_at("127.0.0.1", &r.o.port);
+    watch(r.epfd, r.listen_fd, &r.listen_fd);
+    printf("port %lld\n", (long long)r.o.port);
+    fflush(stdout);
     serve(&r);
     write_report(&r);
     if (r.o.arrivals)
