@@ -36,8 +36,12 @@ nodetool() {
 # operation COMMAND...: nodetool on this instance as the step of an operation.
 operation() {
     need WB_PREFIX WB_PORT_JMX
-    # What it says goes to the log; the engine has the limit.
-    nodetool 86400 "$@" >&2 || die 1 "nodetool $* failed ($?)"
+    # The engine has the limit.
+    operation_said=$(nodetool 86400 "$@" 2>&1) || {
+        say "$operation_said"
+        die 1 "nodetool $*: $(printf '%s\n' "$operation_said" | grep -m 1 -i 'error\|exception\|not enough' || printf 'it failed')"
+    }
+    say "$operation_said"
     printf '{"done":%s}\n' "$(json_text "$*")"
 }
 
