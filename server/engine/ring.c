@@ -293,7 +293,9 @@ static int work(struct wb_ring *g)
     struct wb_job_status s;
     int rc = poll_job(g, &s, &told, &words);
 
-    if (rc > 0 && (s.exit_code != 0 || wb_json_type(told) != WB_JSON_OBJECT)) {
+    if (rc > 0 && s.exit_code == 0 && wb_json_type(told) != WB_JSON_OBJECT) {
+        rc = fail(g, WB_OUTCOME_SUT_ERROR, "told nothing: its step must write one JSON object");
+    } else if (rc > 0 && s.exit_code != 0) {
         const char *last = strrchr(wb_buf_str(&words), '\n');
 
         last = last ? last + 1 : wb_buf_str(&words);

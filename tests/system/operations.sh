@@ -88,7 +88,7 @@ operate
 outcome "an operation that fails" 12 "sut-error clean" 'phase max: save on instance 0 failed (status 3): no room'
 recipe_step save <<<'echo "not JSON"'
 operate
-outcome "an operation that says nothing of use" 12 "sut-error clean" 'phase max: save on instance 0 failed (status 0)'
+outcome "an operation that says nothing of use" 12 "sut-error clean" 'phase max: save on instance 0 told nothing: its step must write one JSON object'
 with "${save/20s/1s}" '{at: 500ms, do: save}'
 recipe_step save <<<'tail -f /dev/null'
 operate
