@@ -178,6 +178,7 @@ int wb_token_check(struct wb_db *db, const char *text, int64_t now_ms, struct wb
     char id[ID_LEN + 1], hash[WB_SHA256_HEX];
     const char *secret = split(text, id), *had;
     unsigned set = 0;
+    int64_t used_ms;
     bool row = false;
     int rc;
 
@@ -204,14 +205,18 @@ int wb_token_check(struct wb_db *db, const char *text, int64_t now_ms, struct wb
     rc = wb_json_parse(wb_stmt_text(s, 1), strlen(wb_stmt_text(s, 1)), &names, err);
     if (rc == 0)
         rc = wb_scopes_read(names, &set, err);
-    if (rc == 0 && now_ms - wb_stmt_int(s, 4) > 60000)
-        rc = mark_used(db, id, now_ms, err);
     if (rc < 0)
         return rc;
     *out = (struct wb_token){.name = wb_strdup(wb_stmt_text(s, 2)),
                              .scopes = set,
                              .session = !strcmp(wb_stmt_text(s, 3), "session")};
     memcpy(out->id, id, sizeof(id));
+    used_ms = wb_stmt_int(s, 4);
+    /* A transaction that has read cannot begin to write once somebody else has written. That the
+     * time of use is not noted refuses nobody. */
+    wb_stmt_reset(s);
+    if (now_ms - used_ms > 60000)
+        WB_IGNORE(mark_used(db, id, now_ms, NULL));
     return 0;
 }
 

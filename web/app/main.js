@@ -21,8 +21,12 @@ function cell(row, text, className) {
   return td;
 }
 
-function link(td, text, href) {
+// Ids begin with the time, so it is their end that tells neighbours apart.
+const shortId = (id) => (id.length > 18 ? `${id.slice(0, 4)}…${id.slice(-8)}` : id);
+
+function link(td, text, href, title) {
   const a = document.createElement("a");
+  a.title = title;
   a.textContent = text;
   a.href = href;
   td.replaceChildren(a);
@@ -32,12 +36,13 @@ function figure(run, name) {
   const metric = run.headline && run.headline[name] && run.metrics ? run.metrics[run.headline[name]] : null;
   if (!metric || metric.value === null || metric.value === undefined) return "not measured";
   const digits = metric.value >= 1000 ? 0 : 2;
-  return `${metric.value.toLocaleString("en", { maximumFractionDigits: digits })} ${metric.unit}`;
+  const format = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return `${metric.value.toLocaleString("en", format)} ${metric.unit}`;
 }
 
 function addRun(run) {
   const row = byId("runs").tBodies[0].insertRow();
-  link(cell(row, ""), run.id.slice(0, 14), `${api}/runs/${encodeURIComponent(run.id)}`);
+  link(cell(row, "", "id"), shortId(run.id), `${api}/runs/${encodeURIComponent(run.id)}`, run.id);
   if (run.damaged) {
     cell(row, run.damaged, "bad").colSpan = 8;
     return;
@@ -58,6 +63,11 @@ async function loadRuns(fresh) {
   list.items.forEach(addRun);
   next = list.next;
   byId("more").hidden = next === null;
+  const shown = byId("runs").tBodies[0].rows.length;
+  byId("how-many").textContent = shown === 0
+    ? "No run is recorded yet: `weighbridge run STUDY` makes some, or POST a study to /api/v1/campaigns."
+    : next === null ? `All ${shown} runs.` : `The newest ${shown} runs; there are older ones.`;
+  byId("runs").hidden = shown === 0;
 }
 
 async function loadQueue() {
@@ -67,7 +77,7 @@ async function loadQueue() {
   for (const c of [...queue.running, ...queue.items]) {
     const row = body.insertRow();
     row.dataset.campaign = c.id;
-    link(cell(row, ""), c.id.slice(0, 14), `${api}/campaigns/${encodeURIComponent(c.id)}`);
+    link(cell(row, "", "id"), shortId(c.id), `${api}/campaigns/${encodeURIComponent(c.id)}`, c.id);
     cell(row, c.study);
     cell(row, c.state === "queued" ? `waits, number ${c.position}` : c.state);
     cell(row, "");
@@ -110,6 +120,7 @@ function show(error) {
 async function begin() {
   await Promise.all([loadQueue(), loadRuns(true)]);
   byId("login").hidden = true;
+  for (const section of document.querySelectorAll("section")) section.hidden = false;
   listen();
 }
 
