@@ -1,11 +1,13 @@
 /* How the server is: for load balancers, Prometheus and people. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/engine/host.h"
 #include "server/http/service.h"
 #include "server/queue/queue.h"
+#include "server/record/push.h"
 
 #define DISK_MIN (1LL << 30)
 #define DISPATCH_AGE_MAX_MS 30000
@@ -75,6 +77,52 @@ static wb_json *find_wrong(struct wb_context *c)
     return list;
 }
 
+/* Remotes that lack records; they keep nothing from being measured. */
+static wb_json *find_unpushed(struct wb_context *c)
+{
+    wb_json *list = wb_json_array();
+    struct wb_strv remotes = {0};
+    const int64_t now = wb_now_unix_ms(NULL);
+
+    WB_IGNORE(wb_store_push_remotes(c->store, &remotes, NULL));
+    for (size_t i = 0; i < remotes.n; i++) {
+        bool pending = false;
+        int64_t from = 0;
+
+        if (wb_store_push_due(c->store, remotes.v[i], now, &pending, &from, NULL) == 0 && pending)
+            wb_json_push(list, wb_json_str(remotes.v[i]));
+    }
+    wb_strv_release(&remotes);
+    return list;
+}
+
+/* Runs of this store that have left a mark on the host and whose campaign does not run: something
+ * of them may be left, until somebody cleans up. */
+static wb_json *find_clean_ups(struct wb_context *c)
+{
+    wb_json *list = wb_json_array();
+    WB_AUTO_JSON wb_json *marks = NULL;
+
+    if (wb_run_marks(WB_HOST_DIR, &marks, NULL) < 0)
+        return list;
+    for (size_t i = 0; i < wb_json_len(marks); i++) {
+        const wb_json *m = wb_json_at(marks, i);
+        const char *campaign = wb_json_str_or(m, "campaign", "");
+        WB_AUTO_JSON wb_json *row = NULL;
+        wb_json *o;
+
+        if (strcmp(wb_json_str_or(m, "store", ""), c->service->store_path) != 0 ||
+            (wb_queue_get(c->db, campaign, &row, NULL) == 0 &&
+             !strcmp(wb_json_str_or(row, "state", ""), "running")))
+            continue;
+        o = wb_json_object();
+        wb_json_set_str(o, "campaign", campaign);
+        wb_json_set_str(o, "run", wb_json_str_or(m, "run", ""));
+        wb_json_push(list, o);
+    }
+    return list;
+}
+
 static void readyz(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     wb_json *list = find_wrong(c), *o = wb_json_object();
@@ -82,6 +130,8 @@ static void readyz(struct wb_context *c, struct wb_request *q, struct wb_answer 
 
     wb_json_set_str(o, "status", ready ? "ready" : "not ready");
     wb_json_set(o, "problems", list);
+    wb_json_set(o, "unpushed", find_unpushed(c));
+    wb_json_set(o, "clean_ups", find_clean_ups(c));
     wb_answer_json(q, a, ready ? 200 : 503, o);
 }
 
@@ -124,8 +174,13 @@ static void metrics(struct wb_context *c, struct wb_request *q, struct wb_answer
     metric(&a->body, "sse_clients", "gauge", "Event streams", wb_hub_listeners(s->hub));
     metric(&a->body, "sse_dropped_total", "counter", "Events that slow readers lost",
            wb_hub_dropped(s->hub));
-    metric(&a->body, "dispatch_age_ms", "gauge", "Time since the queue was looked at",
-           wb_dispatch_age_ms(s->dispatch));
+    wb_buf_addf(&a->body,
+                "# HELP weighbridge_dispatch_age_seconds Time since the queue was looked at\n"
+                "# TYPE weighbridge_dispatch_age_seconds gauge\n"
+                "weighbridge_dispatch_age_seconds %.3f\n",
+                (double)wb_dispatch_age_ms(s->dispatch) / 1000);
+    metric(&a->body, "start_time_seconds", "gauge", "Unix time at which the server was started",
+           s->started_ms / 1000);
 }
 
 static const struct wb_shape health_rows[] = {{"status", WB_S_TEXT, .flags = WB_S_NEED}, {0}};
@@ -137,10 +192,19 @@ static const struct wb_shape trouble_rows[] = {
     {0},
 };
 static const struct wb_form trouble = {.name = "Trouble", .rows = trouble_rows};
+static const struct wb_shape clean_up_rows[] = {
+    {"campaign", WB_S_TEXT, .flags = WB_S_NEED},
+    {"run", WB_S_TEXT, .flags = WB_S_NEED},
+    {0},
+};
+static const struct wb_form clean_up = {.name = "PendingCleanUp", .rows = clean_up_rows};
 static const char *const readiness_words[] = {"ready", "not ready", NULL};
 static const struct wb_shape readiness_rows[] = {
     {"status", WB_S_WORD, WB_S_NEED, .words = readiness_words},
     {"problems", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &trouble},
+    {"unpushed", WB_S_TEXT, WB_S_NEED | WB_S_LIST, .help = "Remotes that lack records"},
+    {"clean_ups", WB_S_OBJECT, WB_S_NEED | WB_S_LIST, .of = &clean_up,
+     .help = "Runs of which something may be left: `weighbridge clean`"},
     {0},
 };
 static const struct wb_form readiness = {.name = "Readiness", .rows = readiness_rows};

@@ -73,8 +73,7 @@ static wb_json *recipe_json(const struct wb_recipe *r, bool whole)
     return o;
 }
 
-/* NULL when there is none of that name, or none that can be read. */
-static struct wb_recipe *read_recipe(const struct wb_service *s, const char *name)
+struct wb_recipe *wb_recipe_offered(const struct wb_service *s, const char *name)
 {
     WB_AUTO_FREE char *dir = wb_strf("%s/%s", s->recipes_dir, name);
     WB_AUTO_FREE char *file = wb_strf("%s/recipe.yaml", dir);
@@ -97,7 +96,7 @@ static void list_recipes(struct wb_context *c, struct wb_request *q, struct wb_a
         return;
     }
     for (size_t i = 0; i < names.n; i++) {
-        struct wb_recipe *r = read_recipe(c->service, names.v[i]);
+        struct wb_recipe *r = wb_recipe_offered(c->service, names.v[i]);
 
         if (r)
             wb_json_push(items, recipe_json(r, false));
@@ -109,7 +108,7 @@ static void list_recipes(struct wb_context *c, struct wb_request *q, struct wb_a
 
 static void get_recipe(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
-    struct wb_recipe *r = read_recipe(c->service, q->args[0]);
+    struct wb_recipe *r = wb_recipe_offered(c->service, q->args[0]);
 
     if (!r)
         wb_answer_problem(q, a, 404, "not-found", "there is no such recipe: GET /api/v1/recipes",

@@ -14,6 +14,8 @@ const struct wb_route *const wb_route_tables[] = {
     wb_routes_openapi,
     wb_routes_campaigns,
     wb_routes_runs,
+    wb_routes_exports,
+    wb_routes_registry,
     wb_routes_recipes,
     wb_routes_access,
     wb_routes_events,

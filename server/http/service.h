@@ -24,6 +24,7 @@ struct wb_service {
     struct wb_limiter *limiter;
     int64_t started_ms;
     unsigned char secret[32];                      /* of this process: signs cursors */
+    atomic_int_fast64_t exports;                   /* that are being made */
     atomic_int_fast64_t requests, refused, failed; /* answers in all, with 4xx, with 5xx */
 };
 
@@ -64,9 +65,10 @@ struct wb_route {
 /* One table for each file of handlers, ended by a row without method. A new file adds its table to
  * the list in routes.c and here; nothing else knows of it. */
 extern const struct wb_route wb_routes_meta[], wb_routes_static[], wb_routes_openapi[],
-    wb_routes_campaigns[], wb_routes_runs[], wb_routes_recipes[], wb_routes_access[],
-    wb_routes_events[], wb_routes_analyses[], wb_routes_histories[], wb_routes_notes[],
-    wb_routes_trail[], wb_routes_queue[], wb_routes_documents[];
+    wb_routes_campaigns[], wb_routes_runs[], wb_routes_exports[], wb_routes_registry[],
+    wb_routes_recipes[], wb_routes_access[], wb_routes_events[], wb_routes_analyses[],
+    wb_routes_histories[], wb_routes_notes[], wb_routes_trail[], wb_routes_queue[],
+    wb_routes_documents[];
 /* All of them, NULL-ended. */
 extern const struct wb_route *const wb_route_tables[];
 
@@ -99,6 +101,11 @@ bool wb_request_match(const struct wb_request *q, struct wb_answer *a, const cha
 /* Checks the query by rows (NULL: none is allowed); answers 400 itself, then false. */
 bool wb_request_query_check(const struct wb_request *q, struct wb_answer *a,
                             const struct wb_shape *rows);
+
+/* recipes.c: a recipe of this server; NULL when there is none of that name, or none that can be
+ * read. Free with wb_recipe_free. */
+struct wb_recipe;
+struct wb_recipe *wb_recipe_offered(const struct wb_service *s, const char *name);
 
 /* Cursors: the last id of a page, bound to the list's filter and signed. Caller frees. */
 char *wb_cursor_make(const struct wb_service *s, const char *filter, const char *last);

@@ -370,3 +370,14 @@ int wb_store_push_due(struct wb_store *s, const char *remote, int64_t now_ms, bo
     push_release(&p);
     return rc;
 }
+
+int wb_store_push_remotes(struct wb_store *s, struct wb_strv *out, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = state_path(s);
+    WB_AUTO_JSON wb_json *state = NULL;
+    int rc = wb_path_exists(path) ? wb_json_read_file(path, STATE_MAX, &state, err) : 0;
+
+    for (void *it = wb_json_first(state); it; it = wb_json_next(state, it))
+        wb_strv_add(out, wb_json_iter_key(it));
+    return rc;
+}

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* client_cpu_ms: of the load program, per operation. */
-static const char *const kinds[] = {"throughput",    "p50_ms",    "p99_ms", "p99_9_ms",
-                                    "client_cpu_ms", "sustained", NULL};
+const char *const wb_metric_kinds[] = {"throughput",    "p50_ms",    "p99_ms", "p99_9_ms",
+                                       "client_cpu_ms", "sustained", NULL};
 
 /* A search finds a rate; the others have none that they sustain. */
 static bool has_kind(const struct wb_phase *ph, const char *kind)
@@ -25,8 +25,8 @@ const struct wb_phase *wb_metric_phase(const struct wb_study *s, const char *met
 
         if (ph->load_only || strncmp(ph->name, metric, n) != 0 || ph->name[n] != '\0')
             continue;
-        for (size_t k = 0; kinds[k]; k++) {
-            if (strcmp(dot + 1, kinds[k]) == 0 && has_kind(ph, kinds[k]))
+        for (size_t k = 0; wb_metric_kinds[k]; k++) {
+            if (strcmp(dot + 1, wb_metric_kinds[k]) == 0 && has_kind(ph, wb_metric_kinds[k]))
                 return ph;
         }
     }
@@ -45,9 +45,9 @@ void wb_metrics_list(const struct wb_study *s, struct wb_strv *out)
     const struct wb_setup *setup = wb_study_setup(s);
 
     for (size_t i = 0; i < setup->nphases; i++) {
-        for (size_t k = 0; !setup->phases[i].load_only && kinds[k]; k++)
-            if (has_kind(&setup->phases[i], kinds[k]))
-                wb_strv_addf(out, "%s.%s", setup->phases[i].name, kinds[k]);
+        for (size_t k = 0; !setup->phases[i].load_only && wb_metric_kinds[k]; k++)
+            if (has_kind(&setup->phases[i], wb_metric_kinds[k]))
+                wb_strv_addf(out, "%s.%s", setup->phases[i].name, wb_metric_kinds[k]);
     }
 }
 

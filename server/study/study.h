@@ -211,5 +211,7 @@ const struct wb_setup *wb_study_setup(const struct wb_study *s);
 /* "max.throughput" -> its phase in the first arm; NULL when no measured phase has it. */
 const struct wb_phase *wb_metric_phase(const struct wb_study *s, const char *metric);
 bool wb_metric_higher_is_better(const char *metric);
+/* What is measured of each phase, NULL-ended; a metric is "<phase>.<kind>". */
+extern const char *const wb_metric_kinds[];
 
 #endif

@@ -98,6 +98,35 @@ is "one of them" "200 20 5" "$status $(answer progress.recorded) $(answer plan.a
 get "/runs?limit=1"
 is "the next page has a link" "<$(answer next)>" "<$(header Link | sed -E 's/.*cursor=([^>]*)>.*/\1/')>"
 
+# ---- exports ----
+for what in runs metrics; do
+    for format in csv ndjson; do
+        get "/exports?what=$what&format=$format&outcome=ok"
+        "$wb" export "$what" --format "$format" --outcome ok --store "$store" >"$tmp/exported"
+        check "$what as $format are those of the command" cmp -s "$tmp/answer" "$tmp/exported"
+        is "as a file" "200 attachment; filename=\"$what.$format\"" "$status $(header Content-Disposition)"
+    done
+done
+check "and many" test "$(wc -l <"$tmp/answer")" -gt 1000
+get '/exports?what=all'
+is "nothing else is exported" 400 "$status"
+get /metrics-registry
+check "figures have a unit and a direction" grep -qF '"name":"<phase>.throughput","unit":"ops/s"' "$tmp/answer"
+check "those of recipes, too" grep -qF '"source":"recipe redis"' "$tmp/answer"
+
+# ---- Prometheus ----
+curl -s -H "$auth" "$url/metrics" >"$tmp/prometheus"
+is "every series has its help and type, counters end with _total, none stands twice" "" "$(awk '
+    /^# HELP / { if (help[$3]++) print "twice: " $0; next }
+    /^# TYPE / { if (!help[$3] || type[$3]) print "out of order: " $0; type[$3] = $4
+        if ($4 == "counter" != ($3 ~ /_total$/)) print "name: " $0
+        if ($4 !~ /^(counter|gauge)$/) print "type: " $0; next }
+    { name = $1; sub(/[{].*/, "", name)
+        if (!type[name]) print "untyped: " $0
+        if (seen[$1]++) print "twice: " $0
+        if (NF != 2 || $2 !~ /^-?[0-9.]+$/ || name !~ /^weighbridge_[a-z0-9_]+$/) print "form: " $0 }' "$tmp/prometheus")"
+check "and there are some" test "$(wc -l <"$tmp/prometheus")" -gt 20
+
 # ---- raw files ----
 "$build/system/make_records" "$store" 20 21 100000000 >>"$tmp/made"
 run=$(sed -n '$s/ .*//p' "$tmp/made")

@@ -1,4 +1,4 @@
-#include "server/cli/csv.h"
+#include "server/record/csv.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * Cells of CSV (RFC 4180) that are what they look like in a spreadsheet, too: numbers stay numbers,
  * and no text is taken for a formula.
  */
-#ifndef WB_CLI_CSV_H
-#define WB_CLI_CSV_H
+#ifndef WB_RECORD_CSV_H
+#define WB_RECORD_CSV_H
 
 #include "server/base/json.h"
 

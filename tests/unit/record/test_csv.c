@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "server/base/mem.h"
-#include "server/cli/csv.h"
+#include "server/record/csv.h"
 
 static void test_texts(void **state)
 {
