@@ -183,7 +183,10 @@ static void read_param(struct wb_recipe *r, const struct wb_node *n, struct wb_p
     wb_recipe_texts(raw.words, "words", &param->words, p);
     read_bound(n, "min", raw.min, param, &param->min, p);
     read_bound(n, "max", raw.max, param, &param->max, p);
-    if ((param->type == WB_PARAM_WORD) != (param->words.n > 0) && !bad)
+    if (!bad && param->min > param->max)
+        wb_problem(p, wb_node_get(n, "min"), "bad-value", "min %s is above max %s", raw.min,
+                   raw.max ? raw.max : "");
+    else if ((param->type == WB_PARAM_WORD) != (param->words.n > 0) && !bad)
         wb_problem(p, n, "bad-value", "words belong to a parameter of type word, and only there");
     else if (!raw.dflt && !wb_node_get(n, "default"))
         wb_problem_key(p, n, "default", "missing", "parameter needs default: a value");
@@ -230,6 +233,11 @@ static void read_metrics(struct wb_recipe *r, const struct wb_node *list, struct
 
         (void)wb_fields_read(list->items[i], "metric", metric_fields, WB_LEN(metric_fields), &raw,
                              p);
+        for (size_t k = 0; raw.name && k < r->nmetrics; k++)
+            if (r->metrics[k].name && !strcmp(r->metrics[k].name, raw.name)) {
+                wb_problem(p, list->items[i], "duplicate", "metric '%s' is there twice", raw.name);
+                break;
+            }
         r->metrics[r->nmetrics++] =
             (struct wb_recipe_metric){raw.name, raw.unit ? raw.unit : wb_strdup(""), raw.kind == 1};
     }

@@ -343,7 +343,7 @@ static void test_broken_files(void **state)
 
     make(&f);
     assert_int_equal(wb_list_dir(BROKEN, &names, &err), 0);
-    assert_true(names.n >= 18);
+    assert_true(names.n >= 40);
     for (size_t i = 0; i < names.n; i++) {
         WB_AUTO_FREE char *path = wb_strf(BROKEN "%s", names.v[i]);
 
