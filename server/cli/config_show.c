@@ -19,23 +19,30 @@ static wb_json *setting_json(const struct wb_config *c, enum wb_setting s)
     return o;
 }
 
-/* Variables that look like settings and are none: a typo would else pass unseen. */
+/* Variables that are nearly the name of a setting, as {name, hint}: a slip of the pen would else
+ * pass unseen. Others that begin with WB_ are the affair of steps of recipes. */
 static wb_json *unknown_variables(void)
 {
-    static const char *const others[] = {"WB_CONFIG", "WB_MARK", "WB_LOAD_PASSWORD", NULL};
+    const char *names[WB_SET_N + 2] = {NULL};
     wb_json *list = wb_json_array();
 
+    for (int s = 0; s < WB_SET_N; s++)
+        names[s] = wb_config_variable((enum wb_setting)s);
+    names[WB_SET_N] = "WB_CONFIG";
     for (char **e = environ; e && *e; e++) {
-        size_t n = strcspn(*e, "=");
-        bool known = strncmp(*e, "WB_", 3) != 0;
+        WB_AUTO_FREE char *name = wb_strndup(*e, strcspn(*e, "="));
+        WB_AUTO_FREE char *hint = strncmp(name, "WB_", 3) ? NULL : wb_did_you_mean(name, names);
+        wb_json *o;
+        bool known = false;
 
-        for (int s = 0; !known && s < WB_SET_N; s++)
-            known = strlen(wb_config_variable((enum wb_setting)s)) == n &&
-                    !strncmp(*e, wb_config_variable((enum wb_setting)s), n);
-        for (size_t i = 0; !known && others[i]; i++)
-            known = strlen(others[i]) == n && !strncmp(*e, others[i], n);
-        if (!known)
-            wb_json_push(list, wb_json_strn(*e, n));
+        for (size_t i = 0; names[i]; i++)
+            known |= !strcmp(name, names[i]);
+        if (known || !hint || !*hint)
+            continue;
+        o = wb_json_object();
+        wb_json_set_str(o, "name", name);
+        wb_json_set_str(o, "hint", hint + 1); /* without the blank in front */
+        wb_json_push(list, o);
     }
     return list;
 }
@@ -63,8 +70,9 @@ static void print(const struct wb_cli *cli, const wb_json *doc, bool all)
                     wb_json_str_or(f, "state", ""), reason ? ", " : "", reason ? reason : "");
     }
     for (size_t i = 0; all && i < wb_json_len(unknown); i++)
-        wb_buf_addf(&out, "%s in the environment means nothing here\n",
-                    wb_json_string(wb_json_at(unknown, i)));
+        wb_buf_addf(&out, "%s in the environment is no setting %s\n",
+                    wb_json_str_or(wb_json_at(unknown, i), "name", ""),
+                    wb_json_str_or(wb_json_at(unknown, i), "hint", ""));
     wb_cli_print(&out);
 }
 

@@ -286,6 +286,7 @@ exits "settings: push knows where" 0 settings push
 exits "settings: push does not know where" 2 "$wb" push
 exits "settings: a key that is none" 2 "$wb" config stoer
 has "settings: a key that is none: did you mean" "$tmp/err" "did you mean 'store'"
+is "settings: a variable that is nearly one is told" "WB_STOER (did you mean 'WB_STORE'?)" "$(WB_STOER=x WB_ARTIFACTS_MIRROR=y settings config --json | json unknown_variables | perl -MJSON::PP -e '$l = decode_json(<>); print join ", ", map { "$_->{name} $_->{hint}" } @$l')"
 printf 'widht: 90\ntoken: s3cret\n' >"$tmp/project/weighbridge.yaml"
 exits "settings that are wrong" 2 settings list
 has "settings that are wrong: file and line" "$tmp/err" "$tmp/project/weighbridge.yaml:1: /widht: a settings file has no key 'widht' (did you mean 'width'?)"
