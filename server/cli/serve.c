@@ -176,7 +176,8 @@ const struct wb_command wb_cmd_serve = {
             "Campaigns wait in a fair queue for the hosts they need, all at once or none. Beside\n"
             "this machine, the pool 'local', there are those of the file of pools:\n\n"
             "  pools:\n"
-            "    lab: {source: fake, class: big, hosts: [lab1, {name: lab2, machine: m2}]}\n"
+            "    lab: {source: fake, class: big,\n"
+            "          hosts: [lab1, {name: lab2, machine: m2}]}\n"
             "    spare: {source: fake, class: big, count: 4}\n\n"
             "A study names one with 'hosts: {pool: lab, database: 1, load: 1}'. A host whose\n"
             "campaign is over is looked at first and is free once nothing is left on it. Hosts of\n"
@@ -190,7 +191,7 @@ const struct wb_command wb_cmd_serve = {
     .run = run,
     .here = true,
     .examples = "  weighbridge serve --token-file ~/.config/weighbridge/token\n"
-                "  weighbridge serve --address 10.0.0.5 --host bench.example --tls-certificate "
-                "c.pem --tls-key k.pem\n"
+                "  weighbridge serve --address 10.0.0.5 --host bench.example \\\n"
+                "      --tls-certificate c.pem --tls-key k.pem\n"
                 "  weighbridge serve --pools pools.yaml --anonymous-read\n",
 };

@@ -301,6 +301,7 @@ rm -r "$tmp/project" "$tmp/settings"
 cat >"$tmp/walk" <<END
 annotate 01JX8AB003 note hello
 annotate nothing note x
+api GET /api/v1/version
 artifacts list redis
 artifacts verify nothing
 cancel cmp_X
@@ -317,6 +318,7 @@ explain x y
 export runs
 export metrics --arm nothing
 export nothing
+extend cmp_X --server http://127.0.0.1:9
 gate x
 help
 help list
@@ -342,9 +344,11 @@ plan $tmp/nowhere
 prune --keep-months 1 --dry-run
 push $tmp/remote.git
 push $tmp/nowhere.git
+queue --server http://127.0.0.1:9
 reindex
 replay nothing
 report nothing
+rerun cmp_X
 resume cmp_X
 run $tmp/nowhere
 run recipes/redis/studies/forms.yaml -f nothing=1
@@ -358,6 +362,7 @@ show cmp_A
 show nothing
 stats topics
 stats nothing
+token list --server http://127.0.0.1:9
 trend 01234567
 trend nothing
 validate recipes/redis/studies/forms.yaml
