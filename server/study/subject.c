@@ -187,5 +187,16 @@ void wb_subject_resolve(const struct wb_study *study, wb_json *resolved)
 
 wb_json *wb_subject_schema(void)
 {
-    return wb_schema_map(fields, WB_LEN(fields));
+    static const char word[] = "^(?!last$)[A-Za-z0-9_+~:][A-Za-z0-9._+~:-]{0,99}$";
+    wb_json *map = wb_schema_map(fields, WB_LEN(fields));
+
+    wb_schema_set(map, "commit", wb_schema_pattern(word));
+    wb_schema_set(map, "version", wb_schema_pattern(word));
+    wb_schema_set(map, "built",
+                  wb_schema_pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}"
+                                    "([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$"));
+    wb_schema_set(map, "artifact",
+                  wb_schema_pattern("^(" SHA256_MARK "[0-9a-f]{64}|(?!" SHA256_MARK ").+)$"));
+    wb_json_set_int(map, "minProperties", 1);
+    return map;
 }
