@@ -25,7 +25,7 @@ static int load_phase(struct wb_run *r, const struct wb_phase *ph)
     struct wb_worker w;
     int rc;
 
-    wb_run_phase(r, ph->name, ph->load_only ? 0 : (double)(ph->warm_up_ns + ph->for_ns) / 1e9);
+    wb_run_phase(r, ph->name, ph->load_only ? 0 : wb_phase_seconds(ph));
     wb_worker_init(&w, r, ph, rate_of(r, ph));
     rc = wb_worker_run(&w);
     if (rc == 0)

@@ -252,8 +252,7 @@ static void tell(const struct wb_worker *w, double rate_per_s, double p99_ms, do
         wb_json_set_real(f, "errors_per_s", errors_per_s);
     wb_json_set_real(f, "p99_ms", p99_ms);
     wb_json_set_real(f, "elapsed_s", (double)(wb_now_ns(NULL) - w->began_ns) / 1e9);
-    wb_json_set_real(f, "planned_s",
-                     w->ph->load_only ? 0 : (double)(w->ph->warm_up_ns + w->ph->for_ns) / 1e9);
+    wb_json_set_real(f, "planned_s", w->ph->load_only ? 0 : wb_phase_seconds(w->ph));
     wb_campaign_tell(w->r->e->dir, "run.sample", f);
 }
 

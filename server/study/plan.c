@@ -13,7 +13,6 @@
 #define INSTANCE_OVERHEAD_S 0.5 /* of each instance after the first */
 #define LOAD_BYTES_PER_S 80e6
 #define LOAD_ROWS_PER_S 50e3
-#define SEARCH_POINTS 16             /* rates that a search tries, more or less */
 #define OPERATIONS_GUESS_PER_S 100e3 /* of phases that are as long as their operations take */
 #define PREPARE_S 10.0
 
@@ -53,6 +52,13 @@ static void make_order(struct wb_plan *plan)
     }
 }
 
+double wb_phase_seconds(const struct wb_phase *ph)
+{
+    double once = (double)(ph->warm_up_ns + ph->for_ns) / 1e9;
+
+    return ph->pace == WB_PACE_SEARCH ? WB_SEARCH_POINTS * once : once;
+}
+
 static double run_seconds(const struct wb_arm *a)
 {
     const struct wb_setup *s = a->setup;
@@ -67,9 +73,7 @@ static double run_seconds(const struct wb_arm *a)
         if (ph->load_only)
             t += by_bytes > by_rows ? by_bytes : by_rows;
         else
-            t += (double)(ph->warm_up_ns + ph->for_ns) / 1e9 *
-                     (ph->pace == WB_PACE_SEARCH ? SEARCH_POINTS : 1) +
-                 (double)ph->operations / OPERATIONS_GUESS_PER_S;
+            t += wb_phase_seconds(ph) + (double)ph->operations / OPERATIONS_GUESS_PER_S;
     }
     return t;
 }

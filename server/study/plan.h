@@ -107,4 +107,9 @@ void wb_plan_free(struct wb_plan *plan);
  * Caller frees. */
 char *wb_new_id(const char *prefix);
 
+/* How long a phase loads, without data loads and what is counted in operations: for forecasts. A
+ * search tries about so many rates. */
+#define WB_SEARCH_POINTS 16
+double wb_phase_seconds(const struct wb_phase *ph);
+
 #endif
