@@ -204,6 +204,7 @@ static int fail(const struct wb_db *db, int rc, const char *what, struct wb_err 
 {
     const char *path = db->path ? db->path : "a database in memory";
     enum wb_code code = WB_INVALID;
+    bool busy = (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED;
 
     if (rc == SQLITE_IOERR_DATA)
         return wb_fail(err, WB_CORRUPT, "%s is damaged: a page does not match its checksum", path);
@@ -235,6 +236,8 @@ static int fail(const struct wb_db *db, int rc, const char *what, struct wb_err 
                  db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc));
     if (err && code == WB_IO && db->handle)
         err->sys = sqlite3_system_errno(db->handle);
+    if (err && busy)
+        err->sys = EAGAIN;
     return rc;
 }
 

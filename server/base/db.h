@@ -3,9 +3,9 @@
  *
  * A database belongs to the thread that uses it; several threads or processes open the file
  * several times. Opened with: write-ahead log, foreign keys on, a wait of up to `wait_ms` for
- * another writer. Errors: WB_CONFLICT for a lock that did not come free and for a broken
- * constraint, WB_CORRUPT for a file that is damaged or no database, WB_IO for the disk (full
- * included), WB_INVALID for SQL that is wrong.
+ * another writer. Errors: WB_CONFLICT for a lock that did not come free (sys is EAGAIN then)
+ * and for a broken constraint, WB_CORRUPT for a file that is damaged or no database, WB_IO for the
+ * disk (full included), WB_INVALID for SQL that is wrong.
  */
 #ifndef WB_BASE_DB_H
 #define WB_BASE_DB_H

@@ -1,5 +1,6 @@
 #include "server/http/message.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -458,6 +459,11 @@ void wb_answer_error(const struct wb_request *q, struct wb_answer *a, const stru
     char text[2 * WB_ERR_TEXT_MAX];
 
     (void)wb_err_text(err, text, sizeof(text));
+    if (err->code == WB_CONFLICT && err->sys == EAGAIN) { /* somebody else writes just now */
+        wb_answer_header(a, "Retry-After", "1");
+        wb_answer_problem(q, a, 503, "temporary-reduced-capacity", text, NULL);
+        return;
+    }
     for (size_t i = 0; i < WB_LEN(rows); i++)
         if (rows[i].code == err->code) {
             wb_answer_problem(q, a, rows[i].status, rows[i].word, text, NULL);

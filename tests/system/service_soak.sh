@@ -187,7 +187,7 @@ hosts_free() {
 check "every host is free" within 120 hosts_free
 sort -u "$tmp"/accepted.* >"$tmp/accepted"
 accepted=$(wc -l <"$tmp/accepted")
-echo "$accepted campaigns, $(grep -c server "$tmp/kills") kills of the server, $(grep -c engine "$tmp/kills") of engines, $(wc -l <"$tmp/noted" 2>/dev/null || echo 0) annotations"
+echo "$accepted campaigns, $(grep -c server "$tmp/kills") kills of the server, $(grep -c engine "$tmp/kills") of engines, $(sort "$tmp/noted" 2>/dev/null | wc -l) annotations"
 check "there were campaigns and kills" test "$accepted" -gt 5 -a "$(wc -l <"$tmp/kills")" -gt 3
 is "a key made one campaign, whatever was repeated" "$(cut -d' ' -f1 "$tmp/accepted" | sort -u | wc -l)" "$accepted"
 # All campaigns of the server, page by page: "id state runs".
@@ -195,7 +195,7 @@ cursor=
 : >"$tmp/known"
 while :; do
     ask "$admin" GET "/api/v1/campaigns?limit=200${cursor:+&cursor=$cursor}"
-    perl -MJSON::PP -ne 'print "$_->{id} $_->{state} $_->{runs}\n" for @{decode_json($_)->{items}}' <<<"$answer" >>"$tmp/known"
+    perl -MJSON::PP -ne 'next unless /\S/; print "$_->{id} $_->{state} $_->{runs}\n" for @{decode_json($_)->{items}}' <<<"$answer" >>"$tmp/known"
     cursor=$(field next)
     [ "$cursor" != null ] || break
 done

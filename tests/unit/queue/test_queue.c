@@ -363,6 +363,30 @@ static void what_was_interrupted_goes_on(void **state)
     }
 }
 
+/* Others write all the time; a token is known all the same, and its use is written down later. */
+static void writers_do_not_lock_readers_out(void **state)
+{
+    struct place *p = *state;
+    const struct wb_token_ask ask = {.name = "ci", .scopes = WB_SCOPE_READ};
+    WB_AUTO_FREE char *text = NULL;
+    struct wb_token token = {0};
+    struct wb_db *other = NULL;
+    int64_t used = 0;
+
+    assert_int_equal(wb_token_make(p->db, &ask, 1000, &text, NULL), 0);
+    assert_int_equal(wb_queue_open(p->path, &other, NULL), 0);
+    assert_int_equal(wb_db_exec(other, "PRAGMA busy_timeout=0; PRAGMA synchronous=OFF", NULL), 0);
+    assert_int_equal(wb_db_begin(p->db, NULL), 0); /* holds the lock for writing */
+    assert_int_equal(wb_token_check(other, text, 100000, &token, NULL), 0);
+    wb_token_release(&token);
+    wb_db_rollback(p->db);
+    assert_int_equal(wb_token_check(other, text, 200000, &token, NULL), 0);
+    wb_token_release(&token);
+    assert_int_equal(wb_db_int(other, "SELECT used_ms FROM tokens", &used, NULL), 0);
+    assert_int_equal(used, 200000);
+    wb_db_close(other);
+}
+
 static void a_newer_database_is_left_alone(void **state)
 {
     struct place *p = *state;
@@ -498,6 +522,7 @@ int main(void)
         TEST(a_key_makes_one_campaign),
         TEST(lists_page_by_id),
         TEST(a_newer_database_is_left_alone),
+        TEST(writers_do_not_lock_readers_out),
         TEST(an_older_database_is_brought_up),
         TEST(a_broken_upgrade_changes_nothing),
         TEST(rounds_are_added_once),
