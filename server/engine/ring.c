@@ -406,8 +406,8 @@ static wb_json *one(const struct wb_ring *g, size_t i, const struct wb_ring_seri
     wb_json_set_int(o, "instance", op->in->index);
     wb_json_set_real(o, "at_s", (double)op->o->at_ns / 1e9);
     set_stamp(o, "began_at", op->began_ms);
-    wb_json_set_real(o, "seconds", done - began);
-    wb_json_set_real(o, "confirmed_s", (double)op->confirmed_ms / 1e3 - began);
+    wb_json_set_real(o, "seconds", (double)(op->done_ms - op->began_ms) / 1e3);
+    wb_json_set_real(o, "confirmed_s", (double)(op->confirmed_ms - op->began_ms) / 1e3);
     wb_json_set(o, "said", op->said ? wb_json_ref(op->said) : wb_json_null());
     wb_json_set(o, "before", wb_ring_window(s, before, began, false));
     wb_json_set(o, "during", wb_ring_window(s, began, done, true));
