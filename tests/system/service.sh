@@ -27,6 +27,11 @@ api() { # METHOD PATH ARGS...: the answer is in $tmp/answer, its status in $stat
     status=$(curl -s -m 60 -X "$method" -H "$auth" -o "$tmp/answer" -w '%{http_code}' "$url$path" "$@")
 }
 answer() { json "$1" <"$tmp/answer"; }
+# conforms OPERATION: the last answer is of the API document.
+conforms() {
+    is "$1 $status is of the API document" "ok $1 $status" \
+        "$(tests/support/http-conform answer "$url" "$1" "$status" "$tmp/answer")"
+}
 state_of() {
     api GET "/api/v1/campaigns/$1"
     answer state
@@ -82,12 +87,17 @@ api GET "/api/v1/runs/$run/artifacts/load-max.ndjson" -H 'Range: bytes=0-9'
 is "raw files come by range" "206 10" "$status $(wc -c <"$tmp/answer")"
 api GET "/api/v1/runs/$run/artifacts/load-max.ndjson" -H 'Range: bytes=99999999-'
 is "what lies behind the end is told" 416 "$status"
+api GET "/api/v1/runs/$run/timeline?signals=max.throughput,max.database_cores&width=100"
+is "what was measured over the time comes from raw data" "200 2 1/s" "$status $(answer series.n) $(answer series.0.unit)"
+check "as points" test "$(answer series.0.raw_points)" -ge 1
+conforms getTimeline
 api GET "/api/v1/runs/$run/artifacts/..%2f..%2fetc%2fpasswd"
 is "names cannot climb" 400 "$status"
 
 # ---- keys, cancel, queue ----
 submit 1 1s -H 'Idempotency-Key: one'
 first=$campaign
+conforms startCampaign
 submit 1 1s -H 'Idempotency-Key: one'
 is "the same key and request is the same campaign" "$first" "$campaign"
 submit 2 1s -H 'Idempotency-Key: one'
@@ -97,11 +107,13 @@ long=$campaign
 submit 1 1s
 waits=$campaign
 api GET /api/v1/queue
-check "what waits is listed with its reason" grep -q "before it comes" "$tmp/answer"
+check "what waits is listed with its reason" grep -q '"waiting_for":"[^"]*cmp_' "$tmp/answer"
 api POST "/api/v1/campaigns/$waits/cancel"
 is "a waiting campaign is cancelled at once" "202 cancelled" "$status $(answer state)"
+conforms cancelCampaign
 api POST "/api/v1/campaigns/$waits/cancel"
 is "twice is a conflict" 409 "$status"
+conforms cancelCampaign
 running_run() { [ -e "$(echo "$WB_STATE/campaigns/$long"/runs/run_*/run.json)" ]; }
 check "the long one gets to its first run" within 120 running_run
 api POST "/api/v1/campaigns/$long/cancel"
@@ -166,6 +178,7 @@ api POST "/api/v1/campaigns/$long/rerun" -b "$tmp/jar"
 is "but writes nothing from another site" "403 /problems/cross-site" "$status $(answer type)"
 api POST "/api/v1/campaigns/$long/rerun" -b "$tmp/jar" -H "Origin: $url" -H 'X-WB-CSRF: 1'
 is "and does from its own" 202 "$status"
+conforms rerunCampaign
 again=$(answer id)
 auth=$admin
 api POST "/api/v1/campaigns/$again/cancel"
