@@ -95,6 +95,7 @@ for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
 done
 for seed in "$docker_first" "$native_first"; do
     WB_RECIPES=$tmp/recipes campaign --rounds 2 -f "seed=$seed"
+    check "seed $seed: the host was to be had" grep -q '^campaign cmp_' "$tmp/err" || continue
     is "seed $seed: the container is stopped" "docker x1" "$(arms inconsistent)"
     is "seed $seed: the native runs are not" "native x1" "$(arms 'ok|target-missed')"
     reference=$(grep -c '^parity reference  native x1  deploy' "$tmp/err")
