@@ -295,6 +295,8 @@ void wb_service_answer(struct wb_context *c, struct wb_request *q, struct wb_ans
         }
         if (r->flags & WB_ROUTE_WRITE)
             keep(c, q, a);
+    } else if (r && (r->flags & WB_ROUTE_WRITE) && *q->token.id && a->status == 403) {
+        keep(c, q, a); /* what a known token tried and may not; strangers cannot fill the log */
     }
     wb_answer_encode(q, a);
     atomic_fetch_add(&c->service->requests, 1);

@@ -59,7 +59,8 @@ struct wb_audit {
     const char *token, *request, *method, *path; /* token id or NULL */
     int status;
 };
-/* Every write over REST is kept, the newest 100,000. */
+/* Every write over REST is kept, and those that a known token was not allowed; the newest
+ * 100,000. */
 int wb_audit_add(struct wb_db *db, const struct wb_audit *a, int64_t now_ms,
                  struct wb_err *err) WB_MUST_CHECK;
 /* Newest first, those before seq `before` (0: from the newest). */
