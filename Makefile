@@ -48,7 +48,7 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 DATA_DIR := $(PREFIX)/share/weighbridge
 
 
-.PHONY: system-programs all help clean install check test unit style format lint demo demo-short soak bench fuzz sanitize support packages
+.PHONY: system-programs all help clean install check test unit style format lint demo demo-counts soak bench fuzz sanitize support packages
 all: $B/weighbridge $B/wb-load $B/wb-ask ## build the programs
 
 help: ## this list
@@ -125,15 +125,15 @@ system-programs: $(SYSTEM_BIN) $(SUPPORT_BIN)
 
 DEMO = provisioners/with-docker env WB_STATE=build/demo/state WB_RECIPES=recipes \
 	    build/weighbridge run recipes/redis/studies/forms.yaml --store build/demo/store.git --profile
-demo: ## Redis natively and in containers, 1, 2 and 4 of each, with verdicts (root, Debian 12)
-	@tests/support/need demo
-	@$(MAKE) --no-print-directory -j2 all
-	@$(DEMO) counts
-
-demo-short: ## native x1 against docker x1 only, 8 rounds
+demo: ## native x1 against docker x1 on Redis, with a verdict (root, Debian 12)
 	@tests/support/need demo
 	@$(MAKE) --no-print-directory -j2 all
 	@$(DEMO) small
+
+demo-counts: ## the same with 1, 2 and 4 instances in each form
+	@tests/support/need demo
+	@$(MAKE) --no-print-directory -j2 all
+	@$(DEMO) counts
 
 sanitize: ## unit tests under ASan+UBSan and under TSan
 	@$(MAKE) --no-print-directory -j2 SANITIZER=address,undefined DEVELOPER=1 UNIT_LIMIT=600 unit

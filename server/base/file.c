@@ -35,23 +35,37 @@ static int read_all(int fd, struct wb_buf *out)
     return 0;
 }
 
+static int read_to_end(int fd, const char *name, struct wb_buf *out, struct wb_err *err)
+{
+    int rc = read_all(fd, out);
+
+    if (rc < 0)
+        return wb_fail_sys(err, -rc, "cannot read %s", name);
+    return wb_buf_check(out, name, err);
+}
+
 static int read_fd_of(const char *path, struct wb_buf *out, struct wb_err *err)
 {
     WB_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    int rc;
 
     if (fd < 0)
         return wb_fail_sys(err, errno, "cannot open %s", path);
-    rc = read_all(fd, out);
-    if (rc < 0)
-        return wb_fail_sys(err, -rc, "cannot read %s", path);
-    return wb_buf_check(out, path, err);
+    return read_to_end(fd, path, out, err);
 }
 
 int wb_file_read(const char *path, size_t max, char **out, size_t *n, struct wb_err *err)
 {
+    WB_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return wb_fail_sys(err, errno, "cannot open %s", path);
+    return wb_file_read_fd(fd, path, max, out, n, err);
+}
+
+int wb_file_read_fd(int fd, const char *name, size_t max, char **out, size_t *n, struct wb_err *err)
+{
     struct wb_buf b = WB_BUF_INIT(max);
-    int rc = read_fd_of(path, &b, err);
+    int rc = read_to_end(fd, name, &b, err);
 
     if (rc < 0) {
         wb_buf_release(&b);

@@ -15,6 +15,9 @@
 /* Reads a whole file of at most max bytes into *out (owned by the caller, terminated). */
 int wb_file_read(const char *path, size_t max, char **out, size_t *n,
                  struct wb_err *err) WB_MUST_CHECK;
+/* The same from an open file; name is for errors. */
+int wb_file_read_fd(int fd, const char *name, size_t max, char **out, size_t *n,
+                    struct wb_err *err) WB_MUST_CHECK;
 /* The same for kernel files whose size reads as 0 (/proc, /sys). */
 int wb_file_read_small(const char *path, struct wb_buf *out, struct wb_err *err) WB_MUST_CHECK;
 /* One decimal integer in a file such as /sys/fs/cgroup/.../memory.max ("max" gives INT64_MAX). */

@@ -1,7 +1,9 @@
 #include "server/cli/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,6 +70,7 @@ struct wb_config {
     char *value[WB_SET_N], *from[WB_SET_N];
     struct file files[2];
     size_t nfiles;
+    const char *found; /* path of the project's file, when nobody named it; of `files` */
     struct wb_strv notices;
 };
 
@@ -137,11 +140,18 @@ static char *scalar_fault(enum wb_setting s, const char *v)
     return NULL;
 }
 
-static const char *home(void)
+/* Caller frees. */
+static char *home(void)
 {
     const char *h = getenv("HOME");
+    struct passwd pw, *user = NULL;
+    char buf[4096];
 
-    return h && *h ? h : "/root";
+    if (h && *h)
+        return wb_strdup(h);
+    if (getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &user) == 0 && user)
+        return wb_strdup(user->pw_dir);
+    return wb_strdup("/nonexistent");
 }
 
 /* Whether a remote is a path that counts from somewhere: a name or URL is not. */
@@ -157,8 +167,11 @@ static char *resolve(enum wb_setting s, const char *v, const char *folder)
 {
     bool path = rules[s].kind == PATH || rules[s].kind == REMOTE;
 
-    if (path && !strncmp(v, "~/", 2))
-        return wb_strf("%s/%s", home(), v + 2);
+    if (path && !strncmp(v, "~/", 2)) {
+        WB_AUTO_FREE char *h = home();
+
+        return wb_strf("%s/%s", h, v + 2);
+    }
     if (!is_relative(s, v))
         return wb_strdup(v);
     while (!strncmp(v, "./", 2))
@@ -246,8 +259,9 @@ static void take_value(struct wb_config *c, enum wb_setting s, const struct wb_n
 
     if (why)
         wb_problem(p, at, "bad-value", "%s", why);
-    else
+    else if (s != WB_SET_SERVER || !c->value[s] || strcmp(c->value[s], value) != 0)
         put(c, s, resolve(s, value, folder), wb_strf("%s:%d", path, at->line));
+    /* else the user named this server before the project did: see wb_config_found */
     free(value);
 }
 
@@ -323,6 +337,36 @@ static bool is_ours(const struct stat *st, char **reason)
     return *reason == NULL;
 }
 
+static void leave_alone(struct wb_config *c, struct file *f, const char *way)
+{
+    f->state = "ignored";
+    wb_strv_addf(&c->notices, "ignoring %s: %s%s%s%s", f->path, f->reason, way, *way ? f->path : "",
+                 *way ? " uses it all the same" : "");
+}
+
+/* Opens it for reading, so that what is looked at is what is read; -1 with errno. */
+static int open_file(const char *path, bool named, struct stat *st)
+{
+    struct stat link;
+    int fd;
+
+    /* A link in a folder that others write to could name any file of this user. */
+    if (!named && lstat(path, &link) == 0 && S_ISLNK(link.st_mode) && link.st_uid != geteuid() &&
+        link.st_uid != 0) {
+        errno = EPERM;
+        return -1;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, st) < 0) {
+        int e = errno;
+
+        close(fd);
+        errno = e;
+        return -1;
+    }
+    return fd;
+}
+
 /* Takes path. named: by the user, so that it must be there and is believed. */
 static void read_file(struct wb_config *c, char *path, bool named, struct wb_problems *p)
 {
@@ -330,15 +374,23 @@ static void read_file(struct wb_config *c, char *path, bool named, struct wb_pro
     struct wb_err err = WB_ERR_INIT;
     WB_AUTO_FREE char *text = NULL;
     struct stat st;
+    WB_AUTO_CLOSE int fd = open_file(path, named, &st);
+    int why = errno;
     size_t n = 0;
 
     *f = (struct file){.path = path, .state = "absent"};
     p->file = path;
-    if (stat(path, &st) < 0) {
-        if (named || (errno != ENOENT && errno != ENOTDIR)) {
-            (void)wb_fail_sys(&err, errno, "cannot be read");
-            wb_problem(p, NULL, "unreadable", "%s", err.root);
-        }
+    if (fd < 0 && !named && (why == ENOENT || why == ENOTDIR))
+        return;
+    if (fd < 0 && !named && (why == EACCES || why == EPERM)) {
+        f->reason = wb_strdup(why == EPERM ? "it is a link that another user made"
+                                           : "this user may not read it");
+        leave_alone(c, f, "");
+        return;
+    }
+    if (fd < 0) {
+        (void)wb_fail_sys(&err, why, "cannot be read");
+        wb_problem(p, NULL, "unreadable", "%s", err.root);
         return;
     }
     if (S_ISCHR(st.st_mode) && named) { /* /dev/null: none */
@@ -346,15 +398,13 @@ static void read_file(struct wb_config *c, char *path, bool named, struct wb_pro
         return;
     }
     if (!named && !is_ours(&st, &f->reason)) {
-        f->state = "ignored";
-        wb_strv_addf(&c->notices, "ignoring %s: %s; WB_CONFIG=%s uses it all the same", path,
-                     f->reason, path);
+        leave_alone(c, f, "; WB_CONFIG=");
         return;
     }
     f->state = "read";
     if (!S_ISREG(st.st_mode)) /* a pipe would be waited for */
         wb_problem(p, NULL, "unreadable", "it is not a file");
-    else if (wb_file_read(path, WB_NODE_TEXT_MAX, &text, &n, &err) < 0)
+    else if (wb_file_read_fd(fd, path, WB_NODE_TEXT_MAX, &text, &n, &err) < 0)
         wb_problem(p, NULL, "unreadable", "%s", err.root);
     else
         read_text(c, text, n, path, p);
@@ -365,9 +415,10 @@ static void read_file(struct wb_config *c, char *path, bool named, struct wb_pro
 static char *user_file(void)
 {
     const char *base = getenv("XDG_CONFIG_HOME");
+    WB_AUTO_FREE char *h = home();
 
     return base && *base == '/' ? wb_strf("%s/weighbridge/config.yaml", base)
-                                : wb_strf("%s/.config/weighbridge/config.yaml", home());
+                                : wb_strf("%s/.config/weighbridge/config.yaml", h);
 }
 
 /* The nearest one upward; NULL when there is none. */
@@ -423,6 +474,8 @@ int wb_config_read(bool files, struct wb_config **out, struct wb_problems *p)
             path = project_file();
         else if (wb_path_absolute(named, &path, &err) < 0)
             wb_problem(p, NULL, "unreadable", "WB_CONFIG: %s", err.root);
+        if (path && (!named || !*named))
+            c->found = path;
         if (path)
             read_file(c, path, named && *named, p);
     }
@@ -466,6 +519,13 @@ const char *wb_config_get(const struct wb_config *c, enum wb_setting s)
 const char *wb_config_from(const struct wb_config *c, enum wb_setting s)
 {
     return c ? c->from[s] : NULL;
+}
+
+bool wb_config_found(const struct wb_config *c, enum wb_setting s)
+{
+    size_t n = c && c->found ? strlen(c->found) : 0;
+
+    return n && c->from[s] && !strncmp(c->from[s], c->found, n) && c->from[s][n] == ':';
 }
 
 void wb_config_set(struct wb_config *c, enum wb_setting s, const char *value, const char *option)

@@ -64,6 +64,10 @@ void wb_config_default(struct wb_config *c, enum wb_setting s, const char *value
  * NULL when there is none. Borrowed. */
 const char *wb_config_from(const struct wb_config *c, enum wb_setting s);
 
+/* Whether it is from a project's file that was only found: who fetched the project may never have
+ * read it, so that no token may go to a server it names. */
+bool wb_config_found(const struct wb_config *c, enum wb_setting s);
+
 /* The two files as {path, state: "read", "absent" or "ignored", reason}; an owned array. */
 wb_json *wb_config_files(const struct wb_config *c);
 /* What the user should know, a sentence each: files that were left alone. Borrowed. */

@@ -10,6 +10,7 @@
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/base/units.h"
+#include "server/cli/config.h"
 
 #define TOKEN_MAX 512u
 #define ANSWER_MAX (64u << 20)
@@ -85,6 +86,12 @@ static int find_token(const struct wb_cli *cli, char **out, struct wb_err *err)
     const char *text = environment("WB_TOKEN");
     int rc;
 
+    if ((text || cli->token_file) && !cli->token_named &&
+        wb_config_found(cli->config, WB_SET_SERVER))
+        return wb_fail(err, WB_INVALID,
+                       "no token goes to %s, which %s names: say --server %s once you trust it, or "
+                       "name it in your own settings",
+                       cli->server, wb_config_from(cli->config, WB_SET_SERVER), cli->server);
     if (text && !cli->token_named) {
         rc = check_token(text, "WB_TOKEN", err);
         if (rc == 0)

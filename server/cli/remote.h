@@ -3,7 +3,8 @@
  * results, errors and exit codes.
  *
  * The token comes from --token-file, else WB_TOKEN, else the file of the settings; it is
- * sent to the named server alone (redirects are not followed) and shown nowhere.
+ * sent to the named server alone (redirects are not followed) and shown nowhere. A server that only
+ * a project's file names gets the one of --token-file or none.
  */
 #ifndef WB_CLI_REMOTE_H
 #define WB_CLI_REMOTE_H

@@ -60,7 +60,8 @@ for key in cpus memory_bytes affinity; do
     is "the kernel says the same $key in both forms" "$(json placement.0.$key <"$tmp/native")" \
         "$(json placement.0.$key <"$tmp/docker")"
 done
-size=$(git --git-dir="$store" ls-tree -rl HEAD | awk '{s += $4} END {print int(s / 4)}')
+# The files of the recipe are the same objects in every record.
+size=$(git --git-dir="$store" ls-tree -rl HEAD | awk '!seen[$3]++ {s += $4} END {print int(s / 4)}')
 check "a record takes at most 64 KB, here $size" [ "$size" -le 65536 ]
 check "the database's CPUs are not the load's" \
     [ "$(json placement.0.cpus <"$tmp/native")" != "$(json placement.1.cpus <"$tmp/native")" ]

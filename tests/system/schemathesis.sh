@@ -8,6 +8,7 @@ cd -- "$(dirname -- "$0")/../.." || exit 2
 # shellcheck source=tests/support/lib.sh
 . tests/support/lib.sh
 export WB_STATE=$tmp/state WB_RECIPES=$PWD/recipes WB_WEB=$PWD/web GIT_CONFIG_GLOBAL=/dev/null
+export HYPOTHESIS_STORAGE_DIRECTORY=$tmp/hypothesis # else it leaves a folder in the tree
 venv=build/schemathesis
 if ! "$venv/bin/schemathesis" --version >"$tmp/version" 2>&1; then
     rm -rf "$venv"

@@ -421,6 +421,66 @@ static void test_files_of_others(void **state)
     wb_config_free(c);
 }
 
+/* A project that was only found gets no say in where a token goes. */
+static void test_servers_that_were_found(void **state)
+{
+    static const struct {
+        const char *user, *environment, *server;
+        bool named, found;
+    } rows[] = {
+        {NULL, NULL, "http://evil", false, true},
+        {"server: https://mine\n", NULL, "http://evil", false, true},
+        {"server: http://evil\n", NULL, "http://evil", false, false}, /* the user said so before */
+        {NULL, "http://env", "http://env", false, false},
+        {NULL, NULL, "http://evil", true, false},
+    };
+    WB_AUTO_FREE char *path = in("lab/weighbridge.yaml");
+
+    (void)state;
+    write_to("lab/weighbridge.yaml", "server: http://evil\n");
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        struct wb_config *c;
+
+        write_to("home/.config/weighbridge/config.yaml", rows[i].user ? rows[i].user : "# none\n");
+        if (rows[i].environment)
+            setenv("WB_SERVER", rows[i].environment, 1);
+        if (rows[i].named)
+            setenv("WB_CONFIG", path, 1);
+        c = read_good(true);
+        assert_string_equal(wb_config_get(c, WB_SET_SERVER), rows[i].server);
+        assert_int_equal(wb_config_found(c, WB_SET_SERVER), rows[i].found);
+        wb_config_set(c, WB_SET_SERVER, "http://evil", "--server");
+        assert_false(wb_config_found(c, WB_SET_SERVER));
+        wb_config_free(c);
+        unsetenv("WB_SERVER");
+        unsetenv("WB_CONFIG");
+    }
+}
+
+static void test_links_of_others(void **state)
+{
+    WB_AUTO_FREE char *path = in("lab/weighbridge.yaml");
+    struct wb_config *c;
+
+    (void)state;
+    write_to("home/mine.yaml", "recipes: /mine\n");
+    {
+        WB_AUTO_FREE char *mine = in("home/mine.yaml");
+
+        assert_int_equal(symlink(mine, path), 0);
+    }
+    c = read_good(true);
+    assert_string_equal(wb_config_get(c, WB_SET_RECIPES), "/mine");
+    wb_config_free(c);
+    if (geteuid() != 0)
+        return; /* giving links away is root's */
+    assert_int_equal(lchown(path, 1234, 1234), 0);
+    c = read_good(true);
+    assert_null(wb_config_get(c, WB_SET_RECIPES));
+    assert_non_null(strstr(wb_config_notices(c)->v[0], "it is a link that another user made"));
+    wb_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +492,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_environment, setup, teardown),
         cmocka_unit_test_setup_teardown(test_things_that_are_no_files, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files_of_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_servers_that_were_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_links_of_others, setup, teardown),
     };
     int rc;
 
