@@ -64,6 +64,9 @@ int wb_job_start(const struct wb_cgroup_fs *fs, const struct wb_job_spec *spec,
                  struct wb_err *err) WB_MUST_CHECK;
 /* What is so now; notices a lost job. */
 int wb_job_poll(const char *dir, struct wb_job_status *out, struct wb_err *err) WB_MUST_CHECK;
+/* Whether a starter or supervisor of the job lives, which may still do something. False for a
+ * folder that has no status and will never get one. Never waits. */
+bool wb_job_held(const char *dir);
 /* A descriptor that becomes readable when the job's program ends (pidfd); caller closes. -1: gone.
  */
 int wb_job_fd(const struct wb_job_status *s);

@@ -433,6 +433,8 @@ static void enqueue(struct wb_context *c, struct wb_request *q, struct wb_answer
     if (rc < 0) {
         wb_answer_error(q, a, &err);
     } else {
+        if (!earlier)
+            wb_campaign_announce(c, plan->campaign);
         wb_dispatch_wake(c->service->dispatch);
         wb_campaign_accepted(c, q, a, earlier ? earlier : plan->campaign);
     }
@@ -494,6 +496,7 @@ static void cancel_campaign(struct wb_context *c, struct wb_request *q, struct w
         wb_answer_error(q, a, &err);
         return;
     }
+    wb_campaign_announce(c, q->args[0]);
     wb_dispatch_wake(c->service->dispatch);
     wb_campaign_answer(c, q, a, q->args[0], 202);
 }

@@ -37,6 +37,8 @@ void wb_campaign_answer(struct wb_context *c, const struct wb_request *q, struct
 /* The same with 202 and where it is. */
 void wb_campaign_accepted(struct wb_context *c, const struct wb_request *q, struct wb_answer *a,
                           const char *id);
+/* Tells everybody who listens that a campaign was changed, with its state as it is now. */
+void wb_campaign_announce(struct wb_context *c, const char *id);
 /* Of an Idempotency-Key: what makes two requests the same. */
 void wb_request_digest(const struct wb_request *q, char hex[WB_SHA256_HEX]);
 /* A request that was made before with the same key is answered as then; true after answering. */

@@ -16,6 +16,7 @@
 #define CONNECTIONS_KEPT 1000 /* beyond that the one that waits the longest makes room */
 #define CONNECTIONS_MAX 1200
 #define STREAMS_MAX 500
+#define TOKEN_STREAMS_MAX 100         /* of them those of one token */
 #define TIMEOUT_S 60                  /* without a byte in either direction */
 #define REQUEST_WAIT_NS (30 * WB_SEC) /* for a whole request */
 #define MEMORY_MAX (32u << 10)        /* of one connection: request line and headers */
@@ -263,6 +264,7 @@ static struct MHD_Response *stream_response(struct exchange *x)
 {
     const struct wb_listener_spec spec = {.topics = x->answer.topics.v,
                                           .ntopics = x->answer.topics.n,
+                                          .token = x->request.token.id,
                                           .last_id = x->answer.last_id,
                                           .on_empty = sleep_connection,
                                           .on_more = wake_connection,
@@ -284,6 +286,9 @@ static void bound_answer(struct exchange *x)
 
     if (x->answer.stream && wb_hub_listeners(d->spec.service->hub) >= STREAMS_MAX)
         why = "too many event streams are open";
+    else if (x->answer.stream &&
+             wb_hub_listeners_of(d->spec.service->hub, x->request.token.id) >= TOKEN_STREAMS_MAX)
+        why = "too many event streams of this token are open: close some";
     else if (d->answer_bytes + x->answer.body.len > ANSWERS_BYTES_MAX)
         why = "too many large answers are being sent";
     if (why) {

@@ -32,7 +32,8 @@ struct wb_listener {
     char *rest; /* of what is being sent */
     size_t rest_at, rest_n;
     int64_t said_ns; /* when something was read last */
-    bool asleep, beat;
+    bool asleep, beat, ended;
+    char *token; /* id, NULL: it came with none */
     void (*on_empty)(void *arg), (*on_more)(void *arg);
     void *arg;
 };
@@ -138,6 +139,44 @@ int64_t wb_hub_listeners(struct wb_hub *h)
     return n;
 }
 
+int64_t wb_hub_listeners_of(struct wb_hub *h, const char *token)
+{
+    int64_t n = 0;
+
+    (void)pthread_mutex_lock(&h->lock);
+    for (const struct wb_listener *l = h->listeners; l; l = l->next)
+        n += l->token && !strcmp(l->token, token);
+    (void)pthread_mutex_unlock(&h->lock);
+    return n;
+}
+
+void wb_hub_tokens(struct wb_hub *h, struct wb_strv *out)
+{
+    size_t had = out->n;
+
+    (void)pthread_mutex_lock(&h->lock);
+    for (const struct wb_listener *l = h->listeners; l; l = l->next) {
+        bool known = !l->token;
+
+        for (size_t i = had; i < out->n && !known; i++)
+            known = !strcmp(out->v[i], l->token);
+        if (!known)
+            wb_strv_add(out, l->token);
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+void wb_hub_end(struct wb_hub *h, const char *token)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    for (struct wb_listener *l = h->listeners; l; l = l->next)
+        if (l->token && !strcmp(l->token, token)) {
+            l->ended = true;
+            wake(l);
+        }
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
 int64_t wb_hub_dropped(struct wb_hub *h)
 {
     int64_t n;
@@ -167,6 +206,7 @@ struct wb_listener *wb_listener_new(struct wb_hub *h, const struct wb_listener_s
                               .on_empty = spec->on_empty,
                               .on_more = spec->on_more,
                               .arg = spec->arg,
+                              .token = spec->token && *spec->token ? wb_strdup(spec->token) : NULL,
                               .said_ns = wb_now_ns(NULL)};
     for (size_t i = 0; i < spec->ntopics; i++)
         wb_strv_add(&l->topics, spec->topics[i]);
@@ -176,6 +216,7 @@ struct wb_listener *wb_listener_new(struct wb_hub *h, const struct wb_listener_s
         (void)pthread_mutex_unlock(&h->lock);
         wb_strv_release(&l->topics);
         free(l->rest);
+        free(l->token);
         free(l);
         return NULL;
     }
@@ -205,6 +246,7 @@ void wb_listener_free(struct wb_listener *l)
     (void)pthread_mutex_unlock(&l->hub->lock);
     wb_strv_release(&l->topics);
     free(l->rest);
+    free(l->token);
     free(l);
 }
 
@@ -251,7 +293,9 @@ ssize_t wb_listener_read(struct wb_listener *l, char *out, size_t n)
     ssize_t got = 0;
 
     (void)pthread_mutex_lock(&h->lock);
-    if (l->rest_at == l->rest_n && !advance(l)) {
+    if (l->ended) {
+        got = -1;
+    } else if (l->rest_at == l->rest_n && !advance(l)) {
         if (h->closed) {
             got = -1;
         } else {

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "server/base/json.h"
+#include "server/base/mem.h"
 
 #define WB_HUB_EVENTS 4096        /* in the ring */
 #define WB_HUB_EVENT_MAX 65536    /* bytes of one; a longer one is not sent */
@@ -33,11 +34,18 @@ void wb_hub_tick(struct wb_hub *h, int64_t now_ns);
 /* Listeners end after what is in the ring; no new ones begin. */
 void wb_hub_close(struct wb_hub *h);
 int64_t wb_hub_listeners(struct wb_hub *h);
+/* Of one token. */
+int64_t wb_hub_listeners_of(struct wb_hub *h, const char *token);
+/* The tokens that listeners came with, each once (appended). */
+void wb_hub_tokens(struct wb_hub *h, struct wb_strv *out);
+/* Ends the streams of a token at once. */
+void wb_hub_end(struct wb_hub *h, const char *token);
 int64_t wb_hub_dropped(struct wb_hub *h); /* events that listeners lost, in all */
 
 struct wb_listener_spec {
     char *const *topics; /* copied */
     size_t ntopics;      /* 0: everything */
+    const char *token;   /* id of the token it came with, copied; "" or NULL: none */
     int64_t last_id;     /* the last that the client has seen; 0: only what is new */
     /* Called with the hub locked: nothing more to read now, and there is again. */
     void (*on_empty)(void *arg), (*on_more)(void *arg);

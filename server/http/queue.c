@@ -161,6 +161,29 @@ static void change_host(struct wb_context *c, struct wb_request *q, struct wb_an
 
 /* ---- campaigns that are there ---- */
 
+void wb_campaign_announce(struct wb_context *c, const char *id)
+{
+    WB_AUTO_FREE char *topic = wb_strf("campaign:%s", id);
+    const char *const topics[] = {"queue", topic, NULL};
+    WB_AUTO_JSON wb_json *now = NULL;
+    wb_json *o;
+
+    if (wb_queue_get(c->db, id, &now, NULL) < 0)
+        return; /* the change is made all the same; its next one is told */
+    o = wb_json_object();
+    wb_json_set_str(o, "campaign", id);
+    wb_json_set_str(o, "state", wb_json_str_or(now, "state", ""));
+    wb_hub_publish(c->service->hub, topics, "campaign.state", o);
+}
+
+/* After a change that failed: the same request at the same time may have made it. */
+static void answer_failed(struct wb_context *c, struct wb_request *q, struct wb_answer *a,
+                          const struct wb_err *err)
+{
+    if (err->code != WB_CONFLICT || !wb_request_answered(c, q, a))
+        wb_answer_error(q, a, err);
+}
+
 static const struct wb_shape extend_rows[] = {
     {"rounds", WB_S_INT, WB_S_NEED, .min = 1, .max = WB_QUEUE_ROUNDS_MAX, .help = "So many more"},
     {0}};
@@ -184,9 +207,10 @@ static void extend(struct wb_context *c, struct wb_request *q, struct wb_answer 
     wb_request_digest(q, digest);
     if (wb_queue_extend(c->db, q->args[0], wb_json_int_or(body, "rounds", 0), key ? &keep : NULL,
                         wb_now_unix_ms(NULL), &err) < 0) {
-        wb_answer_error(q, a, &err);
+        answer_failed(c, q, a, &err);
         return;
     }
+    wb_campaign_announce(c, q->args[0]);
     wb_dispatch_wake(c->service->dispatch);
     wb_campaign_accepted(c, q, a, q->args[0]);
 }
@@ -219,9 +243,10 @@ static void resume(struct wb_context *c, struct wb_request *q, struct wb_answer 
     if (rc == 0)
         rc = wb_queue_resume(c->db, q->args[0], key ? &keep : NULL, wb_now_unix_ms(NULL), &err);
     if (rc < 0) {
-        wb_answer_error(q, a, &err);
+        answer_failed(c, q, a, &err);
         return;
     }
+    wb_campaign_announce(c, q->args[0]);
     wb_dispatch_wake(c->service->dispatch);
     wb_campaign_accepted(c, q, a, q->args[0]);
 }
@@ -248,6 +273,7 @@ static void change(struct wb_context *c, struct wb_request *q, struct wb_answer 
         wb_answer_error(q, a, &err);
         return;
     }
+    wb_campaign_announce(c, q->args[0]);
     wb_dispatch_wake(c->service->dispatch);
     wb_campaign_answer(c, q, a, q->args[0], 200);
 }

@@ -24,6 +24,8 @@ struct parts {
     struct wb_daemon *daemon;
     char *db_path, *certificate, *key, *token;
     int lock;
+    struct wb_db *db; /* of the thread that ticks */
+    int64_t looked_ns;
 };
 
 static void tell(void *arg, const char *const *topics, const char *type, wb_json *data)
@@ -33,11 +35,31 @@ static void tell(void *arg, const char *const *topics, const char *type, wb_json
     wb_hub_publish(p->service.hub, topics, type, data);
 }
 
+/* Streams end with the token they were opened with. What cannot be looked at is looked at again. */
+static void check_streams(struct parts *p)
+{
+    struct wb_strv tokens = {0};
+
+    wb_hub_tokens(p->service.hub, &tokens);
+    for (size_t i = 0; i < tokens.n; i++) {
+        bool alive = true;
+
+        if (wb_token_alive(p->db, tokens.v[i], wb_now_unix_ms(NULL), &alive, NULL) == 0 && !alive)
+            wb_hub_end(p->service.hub, tokens.v[i]);
+    }
+    wb_strv_release(&tokens);
+}
+
 static void tick(void *arg)
 {
     struct parts *p = arg;
+    int64_t now = wb_now_ns(NULL);
 
-    wb_hub_tick(p->service.hub, wb_now_ns(NULL));
+    wb_hub_tick(p->service.hub, now);
+    if (now - p->looked_ns >= WB_HUB_HEARTBEAT_MS * WB_MS) {
+        p->looked_ns = now;
+        check_streams(p);
+    }
 }
 
 /* What signs cursors stays the same over restarts, so that a reader can go on with its list. */
@@ -168,7 +190,9 @@ static int start(struct parts *p, struct wb_err *err)
     s->limiter = wb_limiter_new(spec->requests);
     s->hub = wb_hub_new(s->started_ms * 1000);
     set_hosts(p);
-    rc = wb_dispatch_start(&dispatch, &s->dispatch, err);
+    rc = wb_queue_open(p->db_path, &p->db, err);
+    if (rc == 0)
+        rc = wb_dispatch_start(&dispatch, &s->dispatch, err);
     if (rc == 0)
         rc = wb_pool_start(s, &p->pool, err);
     if (rc == 0) {
@@ -193,6 +217,7 @@ static void stop(struct parts *p)
     wb_pool_stop(p->pool);
     wb_daemon_stop(p->daemon);
     wb_dispatch_stop(p->service.dispatch);
+    wb_db_close(p->db);
     wb_hub_free(p->service.hub);
     wb_limiter_free(p->service.limiter);
     wb_strv_release(&p->service.hosts);

@@ -184,8 +184,10 @@ static int add_turns(struct wb_db *db, struct wb_board *b, const struct wb_host_
     bool row = false;
     int rc = wb_db_prepare(
         db,
-        "SELECT w.user, w.seq, (SELECT max(c.started_ms) FROM campaigns c WHERE c.user=w.user),"
-        " (SELECT min(c.submitted_ms) FROM campaigns c WHERE c.state='queued' AND c.user=w.user),"
+        "SELECT w.user, w.seq, (SELECT max(c.started_ms) FROM campaigns c INDEXED BY campaigns_user"
+        " WHERE c.user=w.user),"
+        " (SELECT min(c.submitted_ms) FROM campaigns c INDEXED BY campaigns_wait"
+        " WHERE c.state='queued' AND c.user=w.user),"
         " coalesce((SELECT max(p.n) FROM passes p WHERE p.user=w.user), 0), w.id"
         " FROM campaigns w WHERE w.state='queued' ORDER BY w.seq",
         &s, err);

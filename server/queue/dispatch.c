@@ -19,7 +19,8 @@
 #include "server/queue/runlog.h"
 
 #define ROUND_NS (200 * WB_MS)
-#define LOOK_MS 5000 /* between two looks at a host that was not clean */
+#define LOOK_MS 5000             /* between two looks at a host that was not clean */
+#define START_PAUSE (3 * WB_SEC) /* before an engine that could not be started is tried again */
 #define HOST_WAIT "604800"
 
 /* A campaign that runs, as this thread knows it. */
@@ -27,6 +28,8 @@ struct run {
     char *id;
     struct wb_follow *follow;
     struct wb_runlog *tail;
+    char *refused; /* why its engine could not be started, NULL: it could */
+    int64_t refused_ns;
 };
 
 struct wb_dispatch {
@@ -127,9 +130,19 @@ static void forget_run(struct wb_dispatch *d, const char *id)
         free(d->runs[i].id);
         wb_follow_free(d->runs[i].follow);
         wb_runlog_free(d->runs[i].tail);
+        free(d->runs[i].refused);
         d->runs[i] = d->runs[--d->nruns];
         return;
     }
+}
+
+static void note_start(struct wb_dispatch *d, const char *id, const char *refused)
+{
+    struct run *r = run_of(d, id);
+
+    free(r->refused);
+    r->refused = wb_strdup(refused);
+    r->refused_ns = wb_now_ns(NULL);
 }
 
 static int start_engine(struct wb_dispatch *d, const char *id, struct wb_err *err)
@@ -165,7 +178,27 @@ static int start_engine(struct wb_dispatch *d, const char *id, struct wb_err *er
     rc = wb_job_start(d->cgroups, &spec, err);
     wb_strv_release(&argv);
     wb_strv_release(&env);
+    note_start(d, id, rc < 0 ? err->root : NULL);
     return rc < 0 ? wb_wrap(err, "the engine of campaign %s", id) : 0;
+}
+
+/* A start that failed is not repeated at once; then the reason is told again. */
+static int start_again(struct wb_dispatch *d, const char *id, struct wb_err *err)
+{
+    const struct run *r = run_of(d, id);
+
+    if (r->refused && wb_now_ns(NULL) - r->refused_ns < START_PAUSE)
+        return wb_fail(err, WB_IO, "the engine of campaign %s: %s", id, r->refused);
+    return start_engine(d, id, err);
+}
+
+/* Ends what is left of an engine and takes its folder away. */
+static int clear_job(struct wb_dispatch *d, const char *id, struct wb_err *err)
+{
+    WB_AUTO_FREE char *dir = job_dir(d, id);
+    int rc = wb_job_stop(d->cgroups, dir, 0, 0, NULL, err);
+
+    return rc < 0 ? rc : wb_remove_tree(dir, err);
 }
 
 /* What the campaign's folder says once no engine holds it; caller frees. */
@@ -211,19 +244,19 @@ static int clean_up(struct wb_dispatch *d, struct wb_err *err)
 static int end(struct wb_dispatch *d, const char *id, const char *state, const char *detail,
                struct wb_err *err)
 {
-    WB_AUTO_FREE char *dir = job_dir(d, id);
     int rc = wb_queue_end(d->db, id, state, detail, wb_now_unix_ms(NULL), err);
 
     if (rc < 0)
         return rc;
+    if (wb_db_changes(d->db) == 0)
+        return 0; /* rounds were added meanwhile: the next look takes them */
     tell_state(d, id, state);
     forget_run(d, id);
-    WB_IGNORE(wb_job_stop(d->cgroups, dir, 0, 0, NULL, NULL)); /* takes the empty group away */
-    return wb_remove_tree(dir, err);
+    return clear_job(d, id, err);
 }
 
-/* The last line of what the engine said, for people. */
-static char *last_words(const struct wb_dispatch *d, const char *id)
+/* The last line of what an engine said, for people. */
+static char *last_line(const struct wb_dispatch *d, const char *id)
 {
     WB_AUTO_FREE char *dir = job_dir(d, id);
     struct wb_buf tail = WB_BUF_INIT(4096);
@@ -239,15 +272,41 @@ static char *last_words(const struct wb_dispatch *d, const char *id)
     return text;
 }
 
+/* Why a campaign ends without having come to its end, for people; caller frees. */
+static char *last_words(struct wb_dispatch *d, const char *id, const struct wb_job_status *status)
+{
+    const struct run *r = run_of(d, id);
+
+    if (status)
+        return last_line(d, id);
+    return wb_strdup(r->refused ? r->refused : "its engine could not be started");
+}
+
 /* Rounds that were added while no engine could take them go into the campaign's folder. */
-static int add_rounds(struct wb_dispatch *d, const wb_json *c, struct wb_err *err)
+static int add_rounds(struct wb_dispatch *d, const wb_json *c, const char *state,
+                      struct wb_err *err)
 {
     const char *id = wb_json_str_or(c, "id", "");
     int64_t more = wb_json_int_or(c, "rounds_to_add", 0);
-    int rc = wb_campaign_extend(d->spec.state_dir, id, d->spec.recipes_dir,
-                                wb_json_int_or(c, "rounds", 0), err);
+    WB_AUTO_FREE char *why = NULL;
+    int rc;
 
-    return rc < 0 ? rc : wb_queue_extended(d->db, id, more, err);
+    /* First of all, so that whoever goes on after a kill does not take the end of the engine before
+     * them for the end of the campaign. */
+    rc = clear_job(d, id, err);
+    if (rc < 0)
+        return rc;
+    rc = wb_campaign_extend(d->spec.state_dir, id, d->spec.recipes_dir,
+                            wb_json_int_or(c, "rounds", 0), err);
+    if (rc < 0 && err->code != WB_CONFLICT && err->code != WB_CORRUPT)
+        return rc; /* tried again */
+    if (rc == 0) {
+        rc = wb_queue_extended(d->db, id, more, err);
+        return rc < 0 ? rc : start_engine(d, id, err);
+    }
+    why = wb_strdup(err->root);
+    rc = wb_queue_extended(d->db, id, more, err); /* they cannot be had */
+    return rc < 0 ? rc : end(d, id, strcmp(state, "finished") != 0 ? "failed" : state, why, err);
 }
 
 static int look_at(const struct wb_dispatch *d, const wb_json *lease, struct wb_err *err)
@@ -296,7 +355,7 @@ static int after_engine(struct wb_dispatch *d, const char *id, const struct wb_j
                         struct wb_err *err)
 {
     WB_AUTO_FREE char *state = folder_state(d, id);
-    WB_AUTO_FREE char *words = status ? last_words(d, id) : wb_strdup("");
+    WB_AUTO_FREE char *words = last_words(d, id, status);
     WB_AUTO_JSON wb_json *c = NULL;
     bool cancel, killed = status && (status->state != WB_JOB_EXITED || status->signal);
     int rc = wb_queue_get(d->db, id, &c, err);
@@ -304,22 +363,15 @@ static int after_engine(struct wb_dispatch *d, const char *id, const struct wb_j
     if (rc < 0)
         return rc;
     cancel = wb_json_bool_or(c, "cancel_requested", false);
-    if (wb_json_int_or(c, "rounds_to_add", 0) && !cancel &&
-        (!status || !strcmp(state, "finished"))) {
-        rc = add_rounds(d, c, err);
-        if (rc < 0 && err->code != WB_CONFLICT && err->code != WB_CORRUPT)
-            return rc; /* tried again */
-        if (rc < 0)
-            return end(d, id, strcmp(state, "finished") != 0 ? "failed" : state, err->root, err);
-        return start_engine(d, id, err);
-    }
-    if (status && is_over(state))
+    if (wb_json_int_or(c, "rounds_to_add", 0) && !cancel && (!status || !strcmp(state, "finished")))
+        return add_rounds(d, c, state, err);
+    if ((status && is_over(state)) || !strcmp(state, "finished"))
         return end(d, id, state, strcmp(state, "finished") != 0 ? words : NULL, err);
     if (!cancel && (!status || killed) && wb_json_int_or(c, "starts", 0) < WB_ENGINE_STARTS_MAX) {
         bool clean = true;
 
         rc = killed ? hosts_clean(d, id, &clean, err) : 0;
-        return rc == 0 && clean ? start_engine(d, id, err) : rc;
+        return rc == 0 && clean ? start_again(d, id, err) : rc;
     }
     if (strcmp(state, "queued") != 0)
         rc = clean_up(d, err);
@@ -338,14 +390,23 @@ static int look_after(struct wb_dispatch *d, const char *id, struct wb_err *err)
     WB_AUTO_FREE char *dir = job_dir(d, id);
     WB_AUTO_JSON wb_json *c = NULL;
     struct wb_job_status status;
+    struct wb_err why = WB_ERR_INIT;
     int rc;
 
     read_on(d, id);
     if (!wb_path_exists(dir))
         return after_engine(d, id, NULL, err);
-    rc = wb_job_poll(dir, &status, err);
-    if (rc < 0)
+    rc = wb_job_poll(dir, &status, &why);
+    if (rc == -WB_NOT_FOUND) {
+        if (wb_job_held(dir))
+            return 0;               /* its supervisor is about to start it */
+        rc = clear_job(d, id, err); /* a start that never came to its end */
+        return rc < 0 ? rc : after_engine(d, id, NULL, err);
+    }
+    if (rc < 0) {
+        *err = why;
         return rc;
+    }
     if (status.state != WB_JOB_RUNNING) {
         read_on(d, id); /* its last words */
         return after_engine(d, id, &status, err);
@@ -404,6 +465,29 @@ static int end_leases(struct wb_dispatch *d, struct wb_err *err)
 
 /* ---- the thread ---- */
 
+/* What an ended engine left because it could not be removed, or the server was killed before: when
+ * its campaign is resumed, that must not be taken for the end of the new engine. */
+static int clear_old(struct wb_dispatch *d, struct wb_err *err)
+{
+    WB_AUTO_FREE char *engines = wb_strf("%s/service/engines", d->spec.state_dir);
+    struct wb_strv ids = {0}, running = {0};
+    int rc = wb_list_dir(engines, &ids, err);
+
+    if (rc == 0) /* only this thread makes one run: the answer stays right */
+        rc = wb_queue_ids(d->db, "running", &running, err);
+    for (size_t i = 0; rc == 0 && i < ids.n; i++) {
+        bool runs = false;
+
+        for (size_t k = 0; k < running.n && !runs; k++)
+            runs = !strcmp(running.v[k], ids.v[i]);
+        if (!runs)
+            rc = clear_job(d, ids.v[i], err);
+    }
+    wb_strv_release(&ids);
+    wb_strv_release(&running);
+    return rc;
+}
+
 /* What goes wrong with one campaign does not keep the others from going on; it is told last. */
 static int one_round(struct wb_dispatch *d, struct wb_err *err)
 {
@@ -419,6 +503,8 @@ static int one_round(struct wb_dispatch *d, struct wb_err *err)
         result = -why.code;
     }
     wb_strv_release(&running);
+    if (rc == 0)
+        rc = clear_old(d, err);
     if (rc == 0)
         rc = end_leases(d, err);
     while (rc == 0) {

@@ -128,15 +128,37 @@ static int take(struct wb_db *db, const struct wb_host_pools *pools, int64_t now
     return rc;
 }
 
+/* Whether one could start now: looked at without the lock for writing, which is not taken from
+ * others while everything only waits. */
+static int look(struct wb_db *db, const struct wb_host_pools *pools, int64_t now_ms, bool *starts,
+                struct wb_err *err)
+{
+    struct wb_board b = {0};
+    struct wb_turn_answer *a;
+    int rc = wb_board_read(db, pools, now_ms, &b, err);
+
+    if (rc < 0)
+        return rc;
+    a = wb_turns_look(b.turns, b.nturns, b.state, b.nmachines);
+    for (size_t i = 0; i < b.nturns; i++)
+        *starts |= a[i].state == WB_TURN_STARTS;
+    wb_turns_free(a, b.nturns);
+    wb_board_release(&b);
+    return 0;
+}
+
 int wb_queue_take(struct wb_db *db, const struct wb_host_pools *pools, int64_t now_ms, char **id,
                   struct wb_err *err)
 {
     int64_t waiting = 0;
+    bool starts = false;
     char *got = NULL;
     int rc = wb_queue_count(db, "queued", &waiting, err);
 
     *id = NULL;
-    if (rc < 0 || waiting == 0)
+    if (rc == 0 && waiting)
+        rc = look(db, pools, now_ms, &starts, err);
+    if (rc < 0 || !starts)
         return rc;
     rc = wb_db_begin(db, err);
     if (rc == 0)

@@ -1,5 +1,6 @@
 #include "server/queue/queue.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
     "id, study, state, priority, token, reason, labels, runs, arms, rounds, forecast_s,"        \
     " submitted_ms, started_ms, ended_ms, cancel, starts, detail, rerun_of, pool, hosts, more," \
     " study_version"
+
+#define ID_END "\x7f" /* comes after every id */
 
 /* A row of COLUMNS. */
 static wb_json *campaign_json(const struct wb_stmt *s)
@@ -103,6 +106,23 @@ int wb_queue_keep_key(struct wb_db *db, const struct wb_queue_key *k, int64_t no
     return rc < 0 ? rc : forget_keys(db, now_ms, err);
 }
 
+/* Inside a transaction: whether one more may wait. */
+static int check_room(struct wb_db *db, struct wb_err *err)
+{
+    int64_t waiting = 0;
+    int rc = wb_queue_count(db, "queued", &waiting, err);
+
+    if (rc < 0 || waiting < WB_QUEUE_WAITING_MAX)
+        return rc;
+    rc = wb_fail(err, WB_CONFLICT,
+                 "%lld campaigns wait already, more are not taken: cancel some, or come back when "
+                 "they have run",
+                 (long long)waiting);
+    if (err)
+        err->sys = EAGAIN; /* nothing is wrong with it: later it is taken */
+    return rc;
+}
+
 static int insert(struct wb_db *db, const struct wb_submission *c, int64_t now_ms,
                   struct wb_err *err)
 {
@@ -155,6 +175,8 @@ int wb_queue_add(struct wb_db *db, const struct wb_submission *c, int64_t now_ms
     if (rc == 0 && c->key)
         rc = wb_queue_find_key(db, c->token, c->key, c->digest, now_ms, &had, err);
     if (rc == 0 && !had)
+        rc = check_room(db, err);
+    if (rc == 0 && !had)
         rc = insert(db, c, now_ms, err);
     if (rc == 0)
         rc = wb_db_commit(db, err);
@@ -204,15 +226,19 @@ int wb_queue_list(struct wb_db *db, const char *state, const char *before, int64
                   wb_json **out, struct wb_err *err)
 {
     WB_AUTO_STMT struct wb_stmt *s = NULL;
+    /* Two statements, each of which an index answers in its order. */
     int rc = wb_db_prepare(db,
-                           "SELECT " COLUMNS " FROM campaigns WHERE (?1 IS NULL OR state=?1)"
-                           " AND (?2 IS NULL OR id<?2) ORDER BY id DESC LIMIT ?3",
+                           state ? "SELECT " COLUMNS " FROM campaigns WHERE state=?1 AND id<?2"
+                                   " ORDER BY id DESC LIMIT ?3"
+                                 : "SELECT " COLUMNS " FROM campaigns WHERE id<?2"
+                                   " ORDER BY id DESC LIMIT ?3",
                            &s, err);
 
     if (rc < 0)
         return rc;
-    wb_stmt_set_text(s, 1, state);
-    wb_stmt_set_text(s, 2, before);
+    if (state)
+        wb_stmt_set_text(s, 1, state);
+    wb_stmt_set_text(s, 2, before ? before : ID_END);
     wb_stmt_set_int(s, 3, limit);
     return rows(s, out, err);
 }
@@ -257,7 +283,8 @@ int wb_queue_end(struct wb_db *db, const char *id, const char *state, const char
     WB_AUTO_STMT struct wb_stmt *s = NULL;
     int rc = wb_db_prepare(db,
                            "UPDATE campaigns SET state=?2, detail=?3, ended_ms=?4"
-                           " WHERE id=?1 AND state='running'",
+                           " WHERE id=?1 AND state='running'"
+                           " AND (?2<>'finished' OR more=0 OR cancel=1)",
                            &s, err);
 
     if (rc < 0)
@@ -313,21 +340,45 @@ int wb_queue_ids(struct wb_db *db, const char *state, struct wb_strv *out, struc
     return rc;
 }
 
-int wb_queue_extend(struct wb_db *db, const char *id, int64_t rounds,
-                    const struct wb_queue_key *key, int64_t now_ms, struct wb_err *err)
+/* Begins the transaction of a request that changes a campaign; *done when its key was used before,
+ * which two such requests at once find out here. The caller ends the transaction. */
+static int begin_once(struct wb_db *db, const struct wb_queue_key *key, int64_t now_ms, bool *done,
+                      struct wb_err *err)
+{
+    char *had = NULL;
+    int rc = wb_db_begin(db, err);
+
+    if (rc == 0 && key)
+        rc = wb_queue_find_key(db, key->token, key->key, key->digest, now_ms, &had, err);
+    *done = had != NULL;
+    free(had);
+    return rc;
+}
+
+static int end_once(struct wb_db *db, const struct wb_queue_key *key, int64_t now_ms, bool done,
+                    int rc, struct wb_err *err)
+{
+    if (rc == 0 && key && !done)
+        rc = wb_queue_keep_key(db, key, now_ms, err);
+    if (rc == 0)
+        rc = wb_db_commit(db, err);
+    if (rc < 0)
+        wb_db_rollback(db);
+    return rc;
+}
+
+/* Inside a transaction. */
+static int extend(struct wb_db *db, const char *id, int64_t rounds, struct wb_err *err)
 {
     WB_AUTO_STMT struct wb_stmt *s = NULL;
     WB_AUTO_JSON wb_json *now = NULL;
     bool row = false;
-    int rc = wb_db_begin(db, err);
-
-    if (rc < 0)
-        return rc;
-    rc = wb_db_prepare(db,
-                       "UPDATE campaigns SET more=more+?2, rounds=rounds+?2, runs=runs+?2*arms,"
-                       " forecast_s=forecast_s*(runs+?2*arms)/max(runs,1) WHERE id=?1 AND cancel=0"
-                       " AND state IN ('queued','running') AND rounds+?2<=?3 RETURNING id",
-                       &s, err);
+    int rc =
+        wb_db_prepare(db,
+                      "UPDATE campaigns SET more=more+?2, rounds=rounds+?2, runs=runs+?2*arms,"
+                      " forecast_s=forecast_s*(runs+?2*arms)/max(runs,1) WHERE id=?1 AND cancel=0"
+                      " AND state IN ('queued','running') AND rounds+?2<=?3 RETURNING id",
+                      &s, err);
     if (rc == 0) {
         wb_stmt_set_text(s, 1, id);
         wb_stmt_set_int(s, 2, rounds);
@@ -345,21 +396,28 @@ int wb_queue_extend(struct wb_db *db, const char *id, int64_t rounds,
                      id, wb_json_str_or(now, "state", ""),
                      wb_json_bool_or(now, "cancel_requested", false) ? ", to be cancelled," : "",
                      (long long)wb_json_int_or(now, "rounds", 0), WB_QUEUE_ROUNDS_MAX);
-    if (rc == 0 && key)
-        rc = wb_queue_keep_key(db, key, now_ms, err);
-    wb_stmt_free(WB_STEAL(s)); /* before the end of the transaction */
-    if (rc == 0)
-        rc = wb_db_commit(db, err);
-    if (rc < 0)
-        wb_db_rollback(db);
     return rc;
+}
+
+int wb_queue_extend(struct wb_db *db, const char *id, int64_t rounds,
+                    const struct wb_queue_key *key, int64_t now_ms, struct wb_err *err)
+{
+    bool done = false;
+    int rc = begin_once(db, key, now_ms, &done, err);
+
+    if (rc == 0 && !done)
+        rc = extend(db, id, rounds, err);
+    return end_once(db, key, now_ms, done, rc, err);
 }
 
 int wb_queue_extended(struct wb_db *db, const char *id, int64_t rounds, struct wb_err *err)
 {
     WB_AUTO_STMT struct wb_stmt *s = NULL;
-    int rc =
-        wb_db_prepare(db, "UPDATE campaigns SET more=more-?2 WHERE id=?1 AND more>=?2", &s, err);
+    /* The engine that runs them has attempts of its own. */
+    int rc = wb_db_prepare(db,
+                           "UPDATE campaigns SET more=more-?2, starts=min(starts,1) WHERE id=?1"
+                           " AND more>=?2",
+                           &s, err);
 
     if (rc < 0)
         return rc;
@@ -399,17 +457,14 @@ static int resume(struct wb_db *db, const char *id, struct wb_err *err)
 int wb_queue_resume(struct wb_db *db, const char *id, const struct wb_queue_key *key,
                     int64_t now_ms, struct wb_err *err)
 {
-    int rc = wb_db_begin(db, err);
+    bool done = false;
+    int rc = begin_once(db, key, now_ms, &done, err);
 
-    if (rc == 0)
+    if (rc == 0 && !done)
+        rc = check_room(db, err);
+    if (rc == 0 && !done)
         rc = resume(db, id, err);
-    if (rc == 0 && key)
-        rc = wb_queue_keep_key(db, key, now_ms, err);
-    if (rc == 0)
-        rc = wb_db_commit(db, err);
-    if (rc < 0)
-        wb_db_rollback(db);
-    return rc;
+    return end_once(db, key, now_ms, done, rc, err);
 }
 
 int wb_queue_change(struct wb_db *db, const char *id, const int64_t *priority,

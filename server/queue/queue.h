@@ -30,12 +30,14 @@ struct wb_submission {
     int64_t hosts;            /* that it needs at once; 0: one */
     int64_t study_version;    /* of a stored study; 0: it was sent whole */
 };
+/* So many campaigns may wait at once. */
+#define WB_QUEUE_WAITING_MAX 1000
 /* The longest time a key is remembered. */
 #define WB_KEY_AGE_MS (24LL * 3600 * 1000)
 
 /* Puts a campaign into the queue. With a key of this token that was used before: *earlier is the
  * id of that campaign (caller frees) and nothing is added; WB_CONFLICT when the request was
- * another one. */
+ * another one, or, with sys EAGAIN, when too many wait. */
 int wb_queue_add(struct wb_db *db, const struct wb_submission *s, int64_t now_ms, char **earlier,
                  struct wb_err *err) WB_MUST_CHECK;
 /* The campaign that a token made with a key, if it did: as wb_queue_add, without adding. */
@@ -61,24 +63,27 @@ int wb_queue_count(struct wb_db *db, const char *state, int64_t *n,
 /* One more start of an engine for a running campaign; *starts is how many there were in all. */
 int wb_queue_started(struct wb_db *db, const char *id, int64_t *starts,
                      struct wb_err *err) WB_MUST_CHECK;
-/* A running campaign came to its end; nothing when it is not running. detail may be NULL. */
+/* A running campaign came to its end. detail may be NULL. Nothing is done, and wb_db_changes is 0,
+ * when it is not running, or finished while rounds are still to be added. */
 int wb_queue_end(struct wb_db *db, const char *id, const char *state, const char *detail,
                  int64_t now_ms, struct wb_err *err) WB_MUST_CHECK;
 /* Asks for the end: a queued one is cancelled at once, a running one marked. *state is what it is
  * now (caller frees). WB_CONFLICT when it is over. */
 int wb_queue_cancel(struct wb_db *db, const char *id, int64_t now_ms, char **state,
                     struct wb_err *err) WB_MUST_CHECK;
-/* More rounds for one that waits or runs, once for each key (NULL: none); WB_CONFLICT otherwise.
+/* More rounds for one that waits or runs, once for each key (NULL: none): 0 and nothing done when
+ * it was used for the same before. WB_CONFLICT otherwise.
  * The dispatcher puts them into the campaign's folder when no engine holds it, then calls
  * wb_queue_extended. */
 #define WB_QUEUE_ROUNDS_MAX 1000
 int wb_queue_extend(struct wb_db *db, const char *id, int64_t rounds,
                     const struct wb_queue_key *key, int64_t now_ms,
                     struct wb_err *err) WB_MUST_CHECK;
+/* These are in the folder now; the engine that runs them may fail as often as the first. */
 int wb_queue_extended(struct wb_db *db, const char *id, int64_t rounds,
                       struct wb_err *err) WB_MUST_CHECK;
 /* Back into the queue: one that was interrupted, failed or was cancelled after it had begun; once
- * for each key (NULL: none). */
+ * for each key, as wb_queue_extend; WB_CONFLICT with sys EAGAIN when too many wait. */
 int wb_queue_resume(struct wb_db *db, const char *id, const struct wb_queue_key *key,
                     int64_t now_ms, struct wb_err *err) WB_MUST_CHECK;
 /* Another priority, other labels; NULL: as it is. */

@@ -58,7 +58,13 @@ static const char version_2[] =
     " SELECT 'local', 'local', 'local', id, coalesce(started_ms, submitted_ms)"
     " FROM campaigns WHERE state='running' ORDER BY seq LIMIT 1;";
 
-static const char *const steps[] = {version_1, version_2};
+/* What is looked for all the time: who waits, since when, and pages of one state. */
+static const char version_3[] =
+    "DROP INDEX campaigns_state;"
+    "CREATE INDEX campaigns_wait ON campaigns(state, user, submitted_ms);"
+    "CREATE INDEX campaigns_page ON campaigns(state, id);";
+
+static const char *const steps[] = {version_1, version_2, version_3};
 
 /* Two servers that start at once must not both do it. */
 static int upgrade(struct wb_db *db, struct wb_err *err)

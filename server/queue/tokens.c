@@ -169,6 +169,26 @@ static int mark_used(struct wb_db *db, const char *id, int64_t now_ms, struct wb
     return wb_stmt_step(s, NULL, err);
 }
 
+/* Of the token ?1 at ?2, with the one that a session was made from. */
+#define LIVING                                                     \
+    " FROM tokens t LEFT JOIN tokens p ON p.id=t.parent"           \
+    " WHERE t.id=?1 AND (t.expires_ms IS NULL OR t.expires_ms>?2)" \
+    " AND (t.parent IS NULL OR (p.id IS NOT NULL AND"              \
+    " (p.expires_ms IS NULL OR p.expires_ms>?2)))"
+
+int wb_token_alive(struct wb_db *db, const char *id, int64_t now_ms, bool *alive,
+                   struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *s = NULL;
+    int rc = wb_db_prepare(db, "SELECT 1" LIVING, &s, err);
+
+    if (rc < 0)
+        return rc;
+    wb_stmt_set_text(s, 1, id);
+    wb_stmt_set_int(s, 2, now_ms);
+    return wb_stmt_step(s, alive, err);
+}
+
 int wb_token_check(struct wb_db *db, const char *text, int64_t now_ms, struct wb_token *out,
                    struct wb_err *err)
 {
@@ -184,13 +204,7 @@ int wb_token_check(struct wb_db *db, const char *text, int64_t now_ms, struct wb
 
     if (!secret)
         return wb_fail(err, WB_NOT_FOUND, "this is no token");
-    rc = wb_db_prepare(db,
-                       "SELECT t.hash, t.scopes, t.name, t.kind, t.used_ms FROM tokens t"
-                       " LEFT JOIN tokens p ON p.id=t.parent"
-                       " WHERE t.id=?1 AND (t.expires_ms IS NULL OR t.expires_ms>?2)"
-                       " AND (t.parent IS NULL OR (p.id IS NOT NULL AND"
-                       " (p.expires_ms IS NULL OR p.expires_ms>?2)))",
-                       &s, err);
+    rc = wb_db_prepare(db, "SELECT t.hash, t.scopes, t.name, t.kind, t.used_ms" LIVING, &s, err);
     if (rc < 0)
         return rc;
     wb_stmt_set_text(s, 1, id);

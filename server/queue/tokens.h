@@ -48,6 +48,9 @@ int wb_token_make(struct wb_db *db, const struct wb_token_ask *ask, int64_t now_
  * wherever the secret differs. */
 int wb_token_check(struct wb_db *db, const char *text, int64_t now_ms, struct wb_token *out,
                    struct wb_err *err) WB_MUST_CHECK;
+/* Whether a token of this id would still be taken. */
+int wb_token_alive(struct wb_db *db, const char *id, int64_t now_ms, bool *alive,
+                   struct wb_err *err) WB_MUST_CHECK;
 /* Takes a token and its sessions back; WB_NOT_FOUND. */
 int wb_token_revoke(struct wb_db *db, const char *id, struct wb_err *err) WB_MUST_CHECK;
 /* All that are no sessions, without anything secret: {id, name, scopes, created_at, expires_at,

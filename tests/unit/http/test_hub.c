@@ -88,6 +88,43 @@ static void events_come_whole_whatever_the_pieces(void **state)
     wb_hub_free(h);
 }
 
+/* A token that was taken back takes its streams with it, also one that has something to read. */
+static void streams_end_with_their_token(void **state)
+{
+    struct wb_hub *h = wb_hub_new(1);
+    struct seen s[4] = {0};
+    static const char *const tokens[] = {"a", "a", "b", ""};
+    struct wb_listener *l[4];
+    struct wb_strv known = {0};
+    char part[8];
+
+    (void)state;
+    for (size_t i = 0; i < WB_LEN(l); i++) {
+        const struct wb_listener_spec spec = {
+            .token = tokens[i], .on_empty = on_empty, .on_more = on_more, .arg = &s[i]};
+
+        l[i] = wb_listener_new(h, &spec);
+    }
+    expect(l[0], 64, "retry: 3000\n\n"); /* and sleeps */
+    assert_int_equal(wb_hub_listeners_of(h, "a"), 2);
+    assert_int_equal(wb_hub_listeners_of(h, "b"), 1);
+    assert_int_equal(wb_hub_listeners_of(h, ""), 0);
+    wb_hub_tokens(h, &known);
+    assert_int_equal(known.n, 2);
+    wb_strv_release(&known);
+    wb_hub_end(h, "a");
+    assert_int_equal(s[0].more, 1); /* it is woken to hear that */
+    publish(h, "x", 1);
+    assert_int_equal(wb_listener_read(l[0], part, sizeof(part)), -1);
+    assert_int_equal(wb_listener_read(l[1], part, sizeof(part)), -1);
+    for (size_t i = 2; i < WB_LEN(l); i++)
+        expect(l[i], 64, "retry: 3000\n\nid: 1\nevent: t\ndata: {\"n\":1}\n\n");
+    for (size_t i = 0; i < WB_LEN(l); i++)
+        wb_listener_free(l[i]);
+    assert_int_equal(wb_hub_listeners_of(h, "a"), 0);
+    wb_hub_free(h);
+}
+
 static void topics_choose(void **state)
 {
     struct wb_hub *h = wb_hub_new(1);
@@ -214,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_come_whole_whatever_the_pieces),
+        cmocka_unit_test(streams_end_with_their_token),
         cmocka_unit_test(topics_choose),
         cmocka_unit_test(who_comes_back_gets_what_was_missed),
         cmocka_unit_test(a_slow_reader_is_reset_and_told),

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -246,7 +247,7 @@ static void an_older_database_is_brought_up(void **state)
     for (int again = 0; again < 2; again++) { /* the second time there is nothing to do */
         assert_int_equal(wb_queue_open(path, &db, NULL), 0);
         assert_int_equal(wb_db_version(db, &n, NULL), 0);
-        assert_int_equal(n, 2);
+        assert_int_equal(n, 3);
         wb_db_close(db);
     }
     assert_int_equal(wb_queue_open(path, &db, NULL), 0);
@@ -326,6 +327,195 @@ static void rounds_are_added_once(void **state)
     assert_int_equal(wb_queue_extend(db, "cmp_1", 1, NULL, 2, &err), -WB_CONFLICT);
     assert_int_equal(wb_queue_resume(db, "cmp_1", NULL, 10, &err),
                      -WB_CONFLICT); /* it never began */
+}
+
+/* Two requests with one key that looked it up before either was done. */
+static void a_key_extends_once(void **state)
+{
+    struct place *p = *state;
+    struct wb_queue_key key = {.token = "alice", .key = "k", .digest = "d", .campaign = "cmp_1"};
+    WB_AUTO_JSON wb_json *c = NULL;
+    struct wb_err err = WB_ERR_INIT;
+
+    add(p->db, "cmp_1", "alice", 0, 1);
+    assert_int_equal(wb_queue_extend(p->db, "cmp_1", 3, &key, 2, NULL), 0);
+    assert_int_equal(wb_queue_extend(p->db, "cmp_1", 3, &key, 3, NULL), 0);
+    key.digest = "e";
+    assert_int_equal(wb_queue_extend(p->db, "cmp_1", 4, &key, 3, &err), -WB_CONFLICT);
+    assert_non_null(strstr(err.root, "Idempotency-Key"));
+    assert_int_equal(wb_queue_get(p->db, "cmp_1", &c, NULL), 0);
+    assert_int_equal(wb_json_int_or(c, "rounds", 0), 5);
+    assert_int_equal(wb_json_int_or(c, "rounds_to_add", 0), 3);
+    key.digest = "d"; /* a day later it is free again */
+    assert_int_equal(wb_queue_extend(p->db, "cmp_1", 1, &key, 3 + WB_KEY_AGE_MS, NULL), 0);
+    wb_json_free(WB_STEAL(c));
+    assert_int_equal(wb_queue_get(p->db, "cmp_1", &c, NULL), 0);
+    assert_int_equal(wb_json_int_or(c, "rounds", 0), 6);
+}
+
+static void a_key_resumes_once(void **state)
+{
+    struct place *p = *state;
+    const struct wb_queue_key key = {
+        .token = "alice", .key = "k", .digest = "d", .campaign = "cmp_1"};
+    char *id = NULL;
+
+    add(p->db, "cmp_1", "alice", 0, 1);
+    assert_int_equal(wb_queue_take(p->db, &p->pools, 2, &id, NULL), 0);
+    free(id);
+    assert_int_equal(wb_queue_end(p->db, "cmp_1", "failed", NULL, 3, NULL), 0);
+    assert_int_equal(wb_queue_resume(p->db, "cmp_1", &key, 4, NULL), 0);
+    assert_int_equal(wb_queue_resume(p->db, "cmp_1", &key, 5, NULL), 0);
+    assert_int_equal(wb_queue_resume(p->db, "cmp_1", NULL, 6, NULL), -WB_CONFLICT);
+}
+
+/* Rounds that were accepted after the dispatcher had looked are not lost with the end. */
+static void an_end_waits_for_rounds_that_were_accepted(void **state)
+{
+    static const struct {
+        const char *end;
+        int64_t more;
+        bool cancel, ends;
+    } rows[] = {{"finished", 0, false, true},
+                {"finished", 2, false, false},
+                {"finished", 2, true, true},
+                {"failed", 2, false, true},
+                {"interrupted", 2, false, true}};
+    struct place *p = *state;
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_FREE char *id = wb_strf("cmp_%zu", i);
+        WB_AUTO_JSON wb_json *c = NULL;
+        char *got = NULL;
+
+        add(p->db, id, "alice", 0, 1);
+        assert_int_equal(wb_queue_take(p->db, &p->pools, 2, &got, NULL), 0);
+        free(WB_STEAL(got));
+        if (rows[i].more)
+            assert_int_equal(wb_queue_extend(p->db, id, rows[i].more, NULL, 3, NULL), 0);
+        if (rows[i].cancel) {
+            assert_int_equal(wb_queue_cancel(p->db, id, 4, &got, NULL), 0);
+            free(got);
+        }
+        assert_int_equal(wb_queue_end(p->db, id, rows[i].end, NULL, 5, NULL), 0);
+        assert_int_equal(wb_db_changes(p->db), rows[i].ends);
+        assert_int_equal(wb_queue_get(p->db, id, &c, NULL), 0);
+        assert_string_equal(wb_json_str_or(c, "state", ""), rows[i].ends ? rows[i].end : "running");
+        if (!rows[i].ends) {
+            assert_int_equal(wb_queue_extended(p->db, id, rows[i].more, NULL), 0);
+            assert_int_equal(wb_queue_end(p->db, id, rows[i].end, NULL, 6, NULL), 0);
+            assert_int_equal(wb_db_changes(p->db), 1);
+        }
+        assert_int_equal(wb_lease_end(p->db, "local", id, NULL), 0);
+    }
+}
+
+/* Extensions do not use up the attempts of the engine. */
+static void an_extension_has_attempts_of_its_own(void **state)
+{
+    struct place *p = *state;
+    int64_t starts = 0;
+    char *id = NULL;
+
+    add(p->db, "cmp_1", "alice", 0, 1);
+    assert_int_equal(wb_queue_take(p->db, &p->pools, 2, &id, NULL), 0);
+    free(id);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(wb_queue_started(p->db, "cmp_1", &starts, NULL), 0);
+        assert_int_equal(starts, i ? 2 : 1);
+        assert_int_equal(wb_queue_extend(p->db, "cmp_1", 1, NULL, 3, NULL), 0);
+        assert_int_equal(wb_queue_extended(p->db, "cmp_1", 1, NULL), 0);
+    }
+}
+
+static void only_so_many_wait(void **state)
+{
+    struct place *p = *state;
+    const struct wb_submission s = {
+        .id = "cmp_more", .study = "forms", .token = "alice", .key = "k", .digest = "d"};
+    struct wb_err err = WB_ERR_INIT;
+    char *earlier = NULL, *now = NULL, *id = NULL;
+    int64_t n = 0;
+
+    add(p->db, "cmp_old", "alice", 0, 1);
+    assert_int_equal(wb_queue_take(p->db, &p->pools, 2, &id, NULL), 0);
+    free(id);
+    assert_int_equal(wb_queue_end(p->db, "cmp_old", "failed", NULL, 3, NULL), 0);
+    assert_int_equal(
+        wb_db_exec(p->db,
+                   "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<1000)"
+                   " INSERT INTO campaigns(id, study, state, priority, token, labels, runs, arms,"
+                   " rounds, forecast_s, submitted_ms, user) SELECT 'cmp_'||i, 's', 'queued', 0,"
+                   " 't', '[]', 1, 1, 1, 1.0, i, 'u'||(i%7) FROM n",
+                   NULL),
+        0);
+    assert_int_equal(WB_QUEUE_WAITING_MAX, 1000);
+    assert_int_equal(wb_queue_add(p->db, &s, 4, &earlier, &err), -WB_CONFLICT);
+    assert_int_equal(err.sys, EAGAIN);
+    assert_non_null(strstr(err.root, "1000 campaigns wait"));
+    err = (struct wb_err)WB_ERR_INIT;
+    assert_int_equal(wb_queue_resume(p->db, "cmp_old", NULL, 4, &err), -WB_CONFLICT);
+    assert_int_equal(err.sys, EAGAIN);
+    assert_int_equal(wb_queue_cancel(p->db, "cmp_7", 5, &now, NULL), 0);
+    free(now);
+    assert_int_equal(wb_queue_add(p->db, &s, 6, &earlier, NULL), 0);
+    assert_null(earlier);
+    assert_int_equal(wb_queue_add(p->db, &s, 7, &earlier, NULL), 0); /* its key is known */
+    assert_string_equal(earlier, "cmp_more");
+    free(earlier);
+    assert_int_equal(wb_queue_count(p->db, "queued", &n, NULL), 0);
+    assert_int_equal(n, 1000);
+}
+
+/* While everything only waits, nobody is kept from writing, and a writer keeps nobody waiting. */
+static void looking_at_the_queue_takes_no_lock(void **state)
+{
+    struct place *p = *state;
+    struct wb_db *other = NULL;
+    char *id = NULL;
+
+    add(p->db, "cmp_1", "alice", 0, 1);
+    add(p->db, "cmp_2", "alice", 0, 2);
+    assert_int_equal(wb_queue_take(p->db, &p->pools, 3, &id, NULL), 0);
+    free(WB_STEAL(id));
+    assert_int_equal(wb_queue_open(p->path, &other, NULL), 0);
+    assert_int_equal(wb_db_exec(p->db, "PRAGMA busy_timeout=0", NULL), 0);
+    assert_int_equal(wb_db_begin(other, NULL), 0); /* holds the lock for writing */
+    assert_int_equal(wb_queue_take(p->db, &p->pools, 4, &id, NULL), 0);
+    assert_null(id);
+    wb_db_rollback(other);
+    wb_db_close(other);
+}
+
+/* A long history must not be read again at every look. */
+static void what_is_looked_for_has_an_index(void **state)
+{
+    static const struct {
+        const char *sql, *index;
+    } rows[] = {
+        {"SELECT id FROM campaigns WHERE state='finished' AND id<'x' ORDER BY id DESC LIMIT 9",
+         "campaigns_page (state=? AND id<?)"},
+        {"SELECT min(submitted_ms) FROM campaigns WHERE state='queued' AND user='u'",
+         "campaigns_wait (state=? AND user=?)"},
+        {"SELECT max(started_ms) FROM campaigns WHERE user='u'", "campaigns_user (user=?)"},
+        {"SELECT count(*) FROM campaigns WHERE state='queued'", "COVERING INDEX"},
+    };
+    struct place *p = *state;
+
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_FREE char *sql = wb_strf("EXPLAIN QUERY PLAN %s", rows[i].sql);
+        struct wb_stmt *s = NULL;
+        bool row = false;
+
+        assert_int_equal(wb_db_prepare(p->db, sql, &s, NULL), 0);
+        assert_int_equal(wb_stmt_step(s, &row, NULL), 0);
+        assert_true(row);
+        if (!strstr(wb_stmt_text(s, 3), rows[i].index))
+            fail_msg("%s: %s", rows[i].sql, wb_stmt_text(s, 3));
+        assert_int_equal(wb_stmt_step(s, &row, NULL), 0); /* one step, nothing is sorted */
+        assert_false(row);
+        wb_stmt_free(s);
+    }
 }
 
 static void what_was_interrupted_goes_on(void **state)
@@ -448,13 +638,24 @@ static void sessions_end_with_their_token(void **state)
     WB_AUTO_FREE char *text = make_token(db, WB_SCOPE_ALL, 0, NULL);
     WB_AUTO_FREE char *session = NULL;
     struct wb_token t = {0}, s = {0};
+    bool alive = false;
 
     assert_int_equal(wb_token_check(db, text, 2000, &t, NULL), 0);
     session = make_token(db, t.scopes, 9000, t.id);
     assert_int_equal(wb_token_check(db, session, 2000, &s, NULL), 0);
     assert_true(s.session);
-    wb_token_release(&s);
+    assert_int_equal(wb_token_alive(db, s.id, 2000, &alive, NULL), 0);
+    assert_true(alive);
+    assert_int_equal(wb_token_alive(db, s.id, 9000, &alive, NULL), 0); /* it has ended */
+    assert_false(alive);
+    assert_int_equal(wb_token_alive(db, t.id, 9000, &alive, NULL), 0);
+    assert_true(alive);
     assert_int_equal(wb_token_revoke(db, t.id, NULL), 0);
+    assert_int_equal(wb_token_alive(db, s.id, 2000, &alive, NULL), 0);
+    assert_false(alive);
+    assert_int_equal(wb_token_alive(db, t.id, 2000, &alive, NULL), 0);
+    assert_false(alive);
+    wb_token_release(&s);
     assert_int_equal(wb_token_check(db, session, 2000, &s, NULL), -WB_NOT_FOUND);
     assert_int_equal(wb_token_check(db, text, 2000, &s, NULL), -WB_NOT_FOUND);
     assert_int_equal(wb_token_revoke(db, t.id, NULL), -WB_NOT_FOUND);
@@ -526,6 +727,13 @@ int main(void)
         TEST(an_older_database_is_brought_up),
         TEST(a_broken_upgrade_changes_nothing),
         TEST(rounds_are_added_once),
+        TEST(a_key_extends_once),
+        TEST(a_key_resumes_once),
+        TEST(an_end_waits_for_rounds_that_were_accepted),
+        TEST(an_extension_has_attempts_of_its_own),
+        TEST(only_so_many_wait),
+        TEST(looking_at_the_queue_takes_no_lock),
+        TEST(what_is_looked_for_has_an_index),
         TEST(what_was_interrupted_goes_on),
         TEST(tokens_are_checked),
         TEST(sessions_end_with_their_token),
