@@ -57,6 +57,15 @@ submit() {
         -f "hosts.database=$database" -f "hosts.load=$load" "$@" 2>"$tmp/err" 8>&-)
 }
 
+# listen: what is said about the queue goes to $tmp/events. told CAMPAIGN STATE.
+listen() {
+    : >"$tmp/events"
+    curl -sN -H "Authorization: Bearer $WB_TOKEN" "$WB_SERVER/api/v1/events?topic=queue" >>"$tmp/events" 8>&- &
+    cleanup+=("kill $!")
+    within 30 grep -q '^retry' "$tmp/events" || bad "listening"
+}
+told() { grep -qF "data: {\"campaign\":\"$1\",\"state\":\"$2\"}" "$tmp/events"; }
+
 printf 'pools: {lab: {source: fak, count: 1}}\n' >"$tmp/wrong.yaml"
 "$wb" serve --store "$store" --pools "$tmp/wrong.yaml" --port 0 >/dev/null 2>"$tmp/err" 8>&-
 is "wrong pools end the start" 2 "$?"
@@ -73,8 +82,10 @@ check "more hosts than there are of one class are refused" grep -q 'the pool one
 submit nowhere 1 1 1s
 check "so is a pool that is not there" grep -q 'allowed: local, lab, one or other' "$tmp/err"
 check "the first begins" within 30 is_in "$long" running
+listen
 submit lab 1 1 1s --label nightly --priority 5
 waits=$campaign
+check "what is sent is told to who listens" within 10 told "$waits" queued
 submit other 1 1 1s
 beside=$campaign
 check "one on other hosts begins beside it" within 30 is_in "$beside" running
@@ -86,8 +97,10 @@ check "and of its end" test "$(answer items.0.expected_end)" != null
 is "both hosts of the first are named" '["h1","h2"]' "$(json running <"$tmp/answer" | json 1.hosts_held)"
 api GET /api/v1/hosts/h1
 is "one machine under two names is one host" '["h1","H1"] leased' "$(answer names) $(answer state)"
+: >"$tmp/events"
 api PATCH "/api/v1/campaigns/$waits" -d '{"priority": -3, "labels": ["a", "b"]}'
 is "what waits may get another priority" '-3 ["a","b"]' "$(answer priority) $(answer labels)"
+check "which is told, too" within 10 told "$waits" queued
 api GET "/api/v1/operations/$long"
 is "it is an operation, too" "running /api/v1/campaigns/$long" "$(answer state) $(answer result_url)"
 
@@ -147,8 +160,10 @@ is "it is cancelled" cancelled "$(state_of "$campaign")"
 submit local 1 1 3s
 campaign_more=$campaign
 check "a campaign runs" within 60 is_in "$campaign_more" running
+listen
 api POST "/api/v1/campaigns/$campaign_more/extend" -d '{"rounds": 1}' --key more-1
 is "it gets a round more" "2 1" "$(answer rounds) $(answer rounds_to_add)"
+check "and that is told" within 10 told "$campaign_more" running
 api POST "/api/v1/campaigns/$campaign_more/extend" -d '{"rounds": 1}' --key more-1
 is "once, however often that is sent" 2 "$(answer rounds)"
 api POST "/api/v1/campaigns/$campaign_more/extend" -d '{"rounds": 2}' --key more-1
@@ -225,10 +240,19 @@ is "a wrong one is not" 2 "$rc"
 api GET /api/v1/price-books
 is "they are listed" lab-2026 "$(answer items.0.name)"
 reader=$("$wb" token make reader 2>/dev/null)
+curl -sNZ --parallel-immediate --parallel-max 150 -H "Authorization: Bearer $reader" "$WB_SERVER/api/v1/events?topic=t[1-101]" >"$tmp/many" 2>/dev/null 8>&- &
+streams=$!
+cleanup+=("kill $streams")
+check "one token has no more than its share of streams" within 30 grep -q 'too many event streams of this token' "$tmp/many"
+check "the others go on" kill -0 "$streams"
 WB_TOKEN=$reader api PUT /api/v1/studies/x -d @"$tmp/study.json"
 is "a reader stores nothing" 20 "$rc"
 WB_TOKEN=$reader api PATCH /api/v1/hosts/h1 -d '{"out_of_service": false}'
 is "nor takes hosts" 20 "$rc"
+api DELETE "/api/v1/tokens/$(printf %s "$reader" | cut -d_ -f2)"
+is "the reader's token is taken back" 0 "$rc"
+ended() { ! kill -0 "$streams" 2>/dev/null; }
+check "and its streams end with it" within 40 ended
 api GET /api/v1/audit
 check "writes are in the audit log" grep -q '"path":"/api/v1/studies/nightly"' "$tmp/answer"
 

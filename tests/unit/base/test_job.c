@@ -139,6 +139,34 @@ static void await_text(const char *dir, const char *text)
     wb_buf_release(&b);
 }
 
+/* A folder without a status: whether somebody is still at it. */
+static void test_held(void **state)
+{
+    struct env *e = *state;
+    WB_AUTO_FREE char *dir = wb_strf("%s/cut", e->dir);
+    WB_AUTO_FREE char *path = wb_strf("%s/lock", dir);
+    struct wb_job_status s;
+    struct wb_err err = WB_ERR_INIT;
+    int lock = -1;
+
+    assert_false(wb_job_held(dir));
+    assert_int_equal(wb_mkdir_all(dir, 0755, NULL), 0);
+    assert_false(wb_job_held(dir));
+    assert_int_equal(wb_lock_file(path, "", &lock, NULL), 0);
+    assert_true(wb_job_held(dir));
+    assert_int_equal(wb_job_poll(dir, &s, &err), -WB_NOT_FOUND);
+    (void)close(lock);
+    assert_false(wb_job_held(dir));
+    assert_false(wb_job_held(dir)); /* looking did not take it */
+    if (!e->fs)
+        skip();
+    free(WB_STEAL(path));
+    path = start(e, "lives", "sleep 300", (struct wb_job_spec){0});
+    assert_true(wb_job_held(path));
+    assert_int_equal(wb_job_stop(e->fs, path, 0, 0, NULL, NULL), 0);
+    assert_false(wb_job_held(path));
+}
+
 static void test_stop_tree(void **state)
 {
     struct env *e = *state;
@@ -396,6 +424,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_supervisor_killed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_starter_killed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_held, setup, teardown),
         cmocka_unit_test_setup_teardown(test_time_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_log_cap, setup, teardown),
         cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
