@@ -19,6 +19,7 @@ struct exploration {
     wb_json *kept; /* document of the point that stands for all so far */
     const char *kept_verdict;
     double kept_per_s;
+    double lowest_per_s; /* of the kept document, whether it held or not */
     bool loaded, client_stopped;
     enum wb_load_end end;
 };
@@ -80,12 +81,20 @@ static void add_to_curve(struct exploration *x, const wb_json *doc, const char *
     wb_json_push(x->curve, c);
 }
 
-/* The document that stands for all: of the highest rate that was served; with what was found of
- * the data. */
+/* Whether a point stands for all rather than the one kept: the highest rate that was served; while
+ * none was, the lowest one that was tried, for an overload says little about the database. */
+static bool is_better(const struct exploration *x, const struct point *p)
+{
+    if (p->held)
+        return p->offered >= x->kept_per_s;
+    return x->kept_per_s == 0 && p->offered < x->lowest_per_s;
+}
+
+/* The document that stands for all; with what was found of the data. */
 static void keep(struct exploration *x, wb_json *doc, const char *verdict, const struct point *p,
                  bool always)
 {
-    if (x->kept && !always && !(p->held && p->offered >= x->kept_per_s)) {
+    if (x->kept && !always && !is_better(x, p)) {
         wb_json_free(doc);
         return;
     }
@@ -97,6 +106,7 @@ static void keep(struct exploration *x, wb_json *doc, const char *verdict, const
     x->kept = doc;
     x->kept_verdict = verdict;
     x->kept_per_s = p->held ? p->offered : 0;
+    x->lowest_per_s = p->offered;
 }
 
 /* Runs one rate. Returns 1 when the exploration cannot go on, 0, or an error. */
