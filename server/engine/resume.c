@@ -164,8 +164,23 @@ static const char *shown(const struct wb_buf *b)
     return b->len && b->len < 200 ? b->data : "different";
 }
 
-/* Compared as they are written: numbers take the digits that are read back. */
-static int same_plan(const wb_json *had, const wb_json *now, const char *id, struct wb_err *err)
+static bool is_one_of(const char *key, const char *const *keys)
+{
+    while (*keys && strcmp(*keys, key) != 0)
+        keys++;
+    return *keys != NULL;
+}
+
+/* What is forecast and warned of is not what is done. */
+static const char *const free_keys[] = {"forecast_s", "warnings", NULL};
+/* What more rounds change, too; orders are looked at apart. */
+static const char *const longer_keys[] = {"forecast_s",  "warnings", "rounds", "order",
+                                          "phase_order", "looks",    "runs",   NULL};
+
+/* All but the keys of `except`, compared as they are written: numbers take the digits that are read
+ * back. */
+static int same_plan(const wb_json *had, const wb_json *now, const char *const *except,
+                     const char *id, struct wb_err *err)
 {
     int rc = 0;
 
@@ -177,9 +192,7 @@ static int same_plan(const wb_json *had, const wb_json *now, const char *id, str
         wb_json_canonical(wb_json_iter_value(it), &a);
         if (v)
             wb_json_canonical(v, &b);
-        /* What is forecast and warned of is not what is done. */
-        if (strcmp(key, "forecast_s") != 0 && strcmp(key, "warnings") != 0 &&
-            strcmp(wb_buf_str(&a), wb_buf_str(&b)) != 0)
+        if (!is_one_of(key, except) && strcmp(wb_buf_str(&a), wb_buf_str(&b)) != 0)
             rc = wb_fail(err, WB_CONFLICT,
                          "the plan of campaign %s cannot be made the same again: %s is %s, was %s",
                          id, key, shown(&b), shown(&a));
@@ -221,19 +234,34 @@ static int rebuild(struct wb_resume *r, const char *id, const wb_json *study, co
     return 0;
 }
 
-/* The order of the rounds that were planned stays what it was. */
-static int same_beginning(const wb_json *had, const struct wb_plan *now, const char *id,
+/* What may be wrong in a verdict is shared out over the looks that were planned at first. */
+static int no_looks(const wb_json *had, const char *id, struct wb_err *err)
+{
+    if (wb_json_len(wb_json_get(had, "looks")) == 0)
+        return 0;
+    return wb_fail(err, WB_CONFLICT,
+                   "campaign %s ends when its verdicts are decided: its looks are planned for %lld "
+                   "rounds, and with more of them what they have found would not hold. Begin a new "
+                   "campaign",
+                   id, (long long)wb_json_int_or(had, "rounds", 0));
+}
+
+/* The orders of the rounds that were planned, of arms and of phases, stay what they were. */
+static int same_beginning(const wb_json *had, const wb_json *now, const char *id,
                           struct wb_err *err)
 {
-    WB_AUTO_JSON wb_json *json = wb_plan_json(now);
-    const wb_json *a = wb_json_get(had, "order"), *b = wb_json_get(json, "order");
+    static const char *const keys[] = {"order", "phase_order"};
 
-    for (size_t i = 0; i < wb_json_len(a); i++)
-        if (i >= wb_json_len(b) || !wb_json_equal(wb_json_at(a, i), wb_json_at(b, i)))
-            return wb_fail(err, WB_CONFLICT,
-                           "the plan of campaign %s cannot be made longer: round %zu would have "
-                           "another order",
-                           id, i + 1);
+    for (size_t k = 0; k < WB_LEN(keys); k++) {
+        const wb_json *a = wb_json_get(had, keys[k]), *b = wb_json_get(now, keys[k]);
+
+        for (size_t i = 0; i < wb_json_len(a); i++)
+            if (i >= wb_json_len(b) || !wb_json_equal(wb_json_at(a, i), wb_json_at(b, i)))
+                return wb_fail(err, WB_CONFLICT,
+                               "the plan of campaign %s cannot be made longer: round %zu would "
+                               "have another order",
+                               id, i + 1);
+    }
     return 0;
 }
 
@@ -276,6 +304,8 @@ int wb_campaign_extend(const char *state_dir, const char *id, const char *recipe
 
     if (rc == 0)
         rc = wb_campaign_read(c, &study, &plan, err);
+    if (rc == 0)
+        rc = no_looks(plan, id, err);
     if (rc == 0) {
         set_rounds(study, rounds);
         recipes = recipes_of(wb_campaign_state(c), recipes_dir);
@@ -285,15 +315,18 @@ int wb_campaign_extend(const char *state_dir, const char *id, const char *recipe
         rc = wb_fail(err, WB_CONFLICT, "campaign %s with %lld rounds: %s", id, (long long)rounds,
                      p.n ? p.v[0].message : "its study is refused");
     if (rc == 0)
-        rc = same_beginning(plan, r.plan, id, err);
-    if (rc == 0) {
         longer = wb_plan_json(r.plan);
+    if (rc == 0)
+        rc = same_plan(plan, longer, longer_keys, id, err);
+    if (rc == 0)
+        rc = same_beginning(plan, longer, id, err);
+    if (rc == 0)
         rc = write_doc(wb_campaign_path(c), "study.json", study, err);
-    }
     if (rc == 0)
         rc = write_doc(wb_campaign_path(c), "plan.json", longer, err);
     if (rc == 0)
-        rc = wb_campaign_set_state(c, "queued", true, err);
+        rc = wb_campaign_set_state(c, "queued",
+                                   wb_json_bool_or(wb_campaign_state(c), "clean", false), err);
     wb_campaign_close(c);
     wb_resume_release(&r);
     wb_problems_release(&p);
@@ -331,7 +364,7 @@ int wb_resume_read(const char *state_dir, const char *id, const char *recipes_di
     rc = rebuild(&r, id, study, plan, recipes, p, err);
     if (rc == 0 && r.plan) {
         now = wb_plan_json(r.plan);
-        rc = same_plan(plan, now, id, err);
+        rc = same_plan(plan, now, free_keys, id, err);
     }
     if (rc < 0) {
         wb_resume_release(&r);

@@ -246,12 +246,72 @@ static void test_refused(void **state)
     wb_resume_release(&r);
 }
 
+/* Whether the campaign's state says that it is clean. */
+static bool is_clean(const char *state_dir, const char *id)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/campaigns/%s/state.json", state_dir, id);
+    WB_AUTO_JSON wb_json *j = NULL;
+
+    assert_int_equal(wb_json_read_file(path, 1u << 20, &j, NULL), 0);
+    assert_string_equal(wb_json_str_or(j, "state", ""), "queued");
+    return wb_json_bool_or(j, "clean", false);
+}
+
+/* More rounds of the same plan and of no other; what was left behind stays known. */
+static bool extend(char *state_dir, const char *file)
+{
+    static const char recipes[] = "tests/data/recipes";
+    WB_AUTO_FREE char *id = make(state_dir, recipes, file, NULL);
+    WB_AUTO_FREE char *plan = NULL;
+    struct wb_campaign_dir *c = NULL;
+    struct wb_problems p = {0};
+    struct wb_resume r = {0};
+    struct wb_err err = WB_ERR_INIT;
+
+    if (!id)
+        return false;
+    plan = wb_strf("%s/campaigns/%s/plan.json", state_dir, id);
+    for (int clean = 0; clean < 2; clean++) {
+        assert_int_equal(wb_campaign_open(state_dir, id, &c, &err), 0);
+        assert_int_equal(wb_campaign_set_state(c, "cancelled", clean, &err), 0);
+        wb_campaign_close(c);
+        if (wb_campaign_extend(state_dir, id, recipes, 30 + clean, &err) < 0)
+            fail_msg("%s: %s: %s", file, err.context, err.root);
+        assert_int_equal(is_clean(state_dir, id), clean);
+        assert_int_equal(wb_resume_read(state_dir, id, "/nowhere", &r, &p, &err), 0);
+        assert_int_equal(r.plan->rounds, 30 + clean);
+        wb_resume_release(&r);
+    }
+    /* The host has other processors now. */
+    replace(plan, "\"database_cpus\":", "\"database_cpus\": \"7\", \"was\":");
+    assert_int_equal(wb_campaign_extend(state_dir, id, recipes, 40, &err), -WB_CONFLICT);
+    assert_non_null(strstr(err.root, "placement"));
+    assert_int_equal(wb_resume_read(state_dir, id, "/nowhere", &r, &p, &err), -WB_CONFLICT);
+    /* Looks that are planned for so many rounds. */
+    replace(plan, "{", "{\"looks\": [{\"rounds\": 8}],");
+    assert_int_equal(wb_campaign_extend(state_dir, id, recipes, 40, &err), -WB_CONFLICT);
+    assert_non_null(strstr(err.root, "its looks are planned for 31 rounds"));
+    wb_problems_release(&p);
+    return true;
+}
+
+/* The second one has steps, whose order is planned round by round. */
+static void test_extend(void **state)
+{
+    bool any = extend(*state, "tests/data/studies/good-small.yaml");
+
+    any |= extend(*state, "tests/data/studies/good-steps.yaml");
+    if (!any)
+        skip();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds),
         cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_extend, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
