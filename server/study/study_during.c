@@ -110,7 +110,12 @@ static void read_list(struct wb_phase *ph, const struct wb_recipe *recipe,
         wb_problem(p, list, "contradiction",
                    "only wb-load tells second by second what operations do to the load: take tool "
                    "away");
-    if (ph->steps_of || ph->operations > 0 || ph->tool || ph->pace == WB_PACE_SEARCH)
+    else if (ph->transactions)
+        wb_problem(p, list, "contradiction",
+                   "operations with transactions are not told second by second yet: write a phase "
+                   "of its own, with op or mix, for them");
+    if (ph->steps_of || ph->operations > 0 || ph->tool || ph->transactions ||
+        ph->pace == WB_PACE_SEARCH)
         return;
     ph->during = wb_calloc(list->n, sizeof *ph->during);
     for (size_t i = 0; i < list->n; i++)
