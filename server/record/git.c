@@ -677,6 +677,11 @@ int wb_git_lookup(struct wb_git *g, const struct wb_oid *tree, const char *path,
     return wb_fail(err, WB_NOT_FOUND, "there is no %s", path);
 }
 
+bool wb_git_has(struct wb_git *g, const struct wb_oid *id)
+{
+    return git_odb_exists(g->odb, raw(id)) == 1;
+}
+
 int wb_git_blob(struct wb_git *g, const struct wb_oid *id, struct wb_buf *out, struct wb_err *err)
 {
     git_odb_object *o = NULL;

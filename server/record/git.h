@@ -94,6 +94,9 @@ int wb_git_lookup(struct wb_git *g, const struct wb_oid *tree, const char *path,
 /* Whether a loose object is whole and is what its name says; flat as wb_loose_path has it.
  * WB_CORRUPT, WB_NOT_FOUND when there is no such file. */
 int wb_git_check_loose(const char *path, const struct wb_oid *id, struct wb_err *err) WB_MUST_CHECK;
+/* Whether there is such an object; it is not read. */
+bool wb_git_has(struct wb_git *g, const struct wb_oid *id);
+
 /* Appends a blob to out; its size is checked against out's bound before it is read. WB_CORRUPT
  * when the object is missing or does not match its name. */
 int wb_git_blob(struct wb_git *g, const struct wb_oid *id, struct wb_buf *out,

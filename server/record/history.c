@@ -117,6 +117,56 @@ static int survey_annotations(struct survey *v, struct wb_err *err)
     return rc;
 }
 
+/* ---- the trees of old commits ---- */
+
+#define DAYS_DEPTH 3 /* runs/<year>/<month>: a tree of the folders of days */
+
+static void missing(struct survey *v, const char *path, const struct wb_git_commit *c,
+                    const struct wb_oid *id)
+{
+    char commit[WB_OID_HEX], hex[WB_OID_HEX];
+    WB_AUTO_FREE char *text = NULL;
+
+    wb_oid_hex(&c->id, commit);
+    wb_oid_hex(id, hex);
+    text = wb_strf("object %s of %s in commit %s is missing", hex, path, commit);
+    wb_damage_add(v->damage, NULL, path, "unreadable", text);
+}
+
+/* What a folder of an old commit refers to is there. Only what its child does not have as well is
+ * looked at, and a day's folder is not read: it is a tree of all its runs, and there is one for
+ * each of them. `newer`: the same folder of the child, or NULL. */
+static int check_old(struct survey *v, const struct wb_git_commit *c, const char *path,
+                     const struct wb_oid *tree, const struct wb_oid *newer, int depth,
+                     struct wb_err *err)
+{
+    struct wb_git_tree now = {0}, after = {0};
+    int rc = 0;
+
+    if (!wb_git_has(v->s->git, tree)) {
+        missing(v, path, c, tree);
+        return 0;
+    }
+    if (wb_git_tree(v->s->git, tree, &now, err) < 0)
+        return note(v, NULL, path, err);
+    if (newer && wb_git_tree(v->s->git, newer, &after, NULL) < 0)
+        after = (struct wb_git_tree){0}; /* told with the child */
+    for (size_t i = 0; rc == 0 && i < now.n; i++) {
+        const struct wb_git_entry *e = &now.v[i], *same = wb_git_tree_find(&after, e->name);
+        WB_AUTO_FREE char *below = wb_strf("%s/%s", path, e->name);
+
+        if (same && wb_oid_equal(&same->id, &e->id))
+            continue;
+        if (depth < DAYS_DEPTH && e->mode == WB_MODE_TREE)
+            rc = check_old(v, c, below, &e->id, same ? &same->id : NULL, depth + 1, err);
+        else if (!wb_git_has(v->s->git, &e->id))
+            missing(v, below, c, &e->id);
+    }
+    wb_git_tree_release(&now);
+    wb_git_tree_release(&after);
+    return rc;
+}
+
 /* One thing that commit c added must be what stands at the tip. Where the commit says what that
  * was, its trees are not read: a day's folder is a tree of all its runs, and there is one for each.
  */
@@ -167,8 +217,8 @@ static int compare_commit(struct survey *v, size_t ref, const struct wb_git_comm
 static int survey_ref(struct survey *v, size_t ref, struct wb_err *err)
 {
     const char *name = v->days.refs[ref].name;
-    struct wb_oid next = v->days.refs[ref].id;
-    bool more = true;
+    struct wb_oid next = v->days.refs[ref].id, newer = {{0}};
+    bool more = true, has_newer = false;
     int rc = 0;
 
     while (rc == 0 && more) {
@@ -178,6 +228,10 @@ static int survey_ref(struct survey *v, size_t ref, struct wb_err *err)
         if (rc < 0)
             return note(v, NULL, name, err); /* what is before it cannot be reached */
         rc = compare_commit(v, ref, &c, err);
+        if (rc == 0)
+            rc = check_old(v, &c, name, &c.tree, has_newer ? &newer : NULL, 0, err);
+        newer = c.tree;
+        has_newer = true;
         more = c.has_parent;
         next = c.parent;
         wb_git_commit_release(&c);
@@ -216,8 +270,9 @@ static bool is_told(const struct survey *v, const char *hex)
     return false;
 }
 
-/* One folder of loose objects. Those of the tips were read before; this is for the trees that only
- * the history holds. Packs carry a digest of their own. */
+/* One folder of loose objects. Those of the tips were read before; this is for the content of trees
+ * that only the history holds, of which check_old saw that they are there. Packs carry a digest of
+ * their own. */
 static int check_loose_folder(struct survey *v, const char *name, struct wb_err *err)
 {
     WB_AUTO_FREE char *dir = wb_strf("%s/objects/%s", wb_store_path(v->s), name);

@@ -15,7 +15,7 @@
 #include "server/record/query.h"
 
 #define APPLICATION_ID 0x57424958 /* "WBIX" */
-#define INDEX_VERSION 4           /* of the tables; another one is made anew */
+#define INDEX_VERSION 5           /* of the tables; another one is made anew */
 #define BUSY_MS 10000             /* for another who reads or writes */
 #define FOLD_WAIT_NS (120 * WB_SEC)
 

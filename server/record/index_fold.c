@@ -278,10 +278,14 @@ static int fold_entry(const struct differing *d, const struct wb_git_entry *old,
         return now && now->mode == WB_MODE_FILE ? fold_annotation(d->f, now, err) : 0;
     if (any->mode != WB_MODE_TREE || !wb_safe_name(any->name))
         return 0; /* verify tells */
+    if (!now)
+        return unfold_run(d->f, old->name, err);
+    /* A row that is there stays until it is replaced: who added the run is known from it, and a
+     * commit that changed the run and names it, too, must not take that place. */
     if (old) {
-        int rc = unfold_run(d->f, old->name, err);
+        int rc = touch_stored(d->f, old->name, err);
 
-        if (rc < 0 || !now)
+        if (rc < 0)
             return rc;
     }
     return fold_run(d->f, date, now, err);
@@ -521,8 +525,9 @@ static int prepare_all(struct fold *f, struct wb_err *err)
          "INSERT OR REPLACE INTO runs (run, ref, day, tree, summary, added, damaged,"
          " started, ended, campaign, study, arm, round, outcome, validity, series,"
          " recipe, version, digest, host_class, throughput, p99, commit_id, built, host)"
-         " VALUES (?1,?2,?3,?4,?5,coalesce(?6,(SELECT added FROM runs WHERE run = ?1 AND"
-         " ref = ?2)),?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25)"},
+         " VALUES (?1,?2,?3,?4,?5,coalesce((SELECT added FROM runs WHERE run = ?1 AND"
+         " ref = "
+         "?2),?6),?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25)"},
         {&f->del_run, "DELETE FROM runs WHERE run = ? AND ref = ?"},
         {&f->touch_campaign, "INSERT OR IGNORE INTO temp.touched_campaigns VALUES (?)"},
         {&f->touch_series, "INSERT OR IGNORE INTO temp.touched_series VALUES (?)"},

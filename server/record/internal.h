@@ -96,7 +96,7 @@ struct wb_place {
 int wb_place_find(struct wb_store *s, const char *run, struct wb_place *out,
                   struct wb_err *err) WB_MUST_CHECK;
 void wb_place_release(struct wb_place *p);
-/* The commit that added a run, searched from the tip. */
+/* The oldest commit that says it added a run: a later one that names it changed it. */
 int wb_place_commit(struct wb_store *s, const struct wb_place *p, const char *run,
                     struct wb_git_commit *out, struct wb_err *err) WB_MUST_CHECK;
 

@@ -210,28 +210,35 @@ void wb_place_release(struct wb_place *p)
 int wb_place_commit(struct wb_store *s, const struct wb_place *p, const char *run,
                     struct wb_git_commit *out, struct wb_err *err)
 {
+    struct wb_git_commit oldest = {0};
     struct wb_oid next = p->tip;
+    bool found = false, more = true;
 
     if (p->has_added && wb_git_commit(s->git, &p->added, out, NULL) == 0) {
         if (wb_commit_adds(out, run))
             return 0;
         wb_git_commit_release(out);
     }
-    for (;;) {
+    while (more) {
         struct wb_git_commit c = {0};
         int rc = wb_git_commit(s->git, &next, &c, err);
 
-        if (rc < 0)
+        if (rc < 0) {
+            wb_git_commit_release(&oldest);
             return rc;
-        if (wb_commit_adds(&c, run)) {
-            *out = c;
-            return 0;
         }
+        more = c.has_parent;
         next = c.parent;
-        if (!c.has_parent) {
+        if (wb_commit_adds(&c, run)) {
+            wb_git_commit_release(&oldest);
+            oldest = c;
+            found = true;
+        } else {
             wb_git_commit_release(&c);
-            return wb_fail(err, WB_CORRUPT, "no commit of %s says that it added %s", p->ref, run);
         }
-        wb_git_commit_release(&c);
     }
+    if (!found)
+        return wb_fail(err, WB_CORRUPT, "no commit of %s says that it added %s", p->ref, run);
+    *out = oldest;
+    return 0;
 }

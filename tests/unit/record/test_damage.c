@@ -452,6 +452,83 @@ static void test_lost_run(void **state)
     wb_store_close(s);
 }
 
+/* A commit that replaces a run and names it as added: the commit that named it first counts, in an
+ * index that saw the run before, in one that is made anew, and without one. */
+static void test_replaced_run(void **state)
+{
+    static const bool folded_before[] = {true, false};
+
+    for (size_t i = 0; i < WB_LEN(folded_before); i++) {
+        WB_AUTO_FREE char *dir = wb_strf("%s/%zu", (const char *)*state, i);
+        struct wb_store *s = open_store(dir, true);
+        WB_AUTO_FREE char *folder = NULL;
+        WB_AUTO_FREE char *message = NULL;
+        WB_AUTO_FREE char *commit = NULL;
+        WB_AUTO_FREE char *first = NULL;
+        WB_AUTO_JSON wb_json *one = wb_json_array();
+        WB_AUTO_JSON wb_json *all = NULL;
+        struct wb_run_place place = {0};
+        struct wb_err err = WB_ERR_INIT;
+
+        commit_records(s, 0, 1);
+        first = commit_record(s, 1);
+        commit_records(s, 2, 3);
+        if (folded_before[i])
+            assert_int_equal(count_runs(s), 3);
+        wb_store_close(s);
+        tamper(dir, "result.json", "{\"phases\":[]}\n");
+        folder = git(dir, "rev-parse", "HEAD:" PATH1);
+        message = wb_strf(RUN1 " again\n\nadded: " PATH1 " %s", folder);
+        commit = git(dir, "commit-tree", "HEAD^{tree}", "-p", "HEAD^", "-m", message);
+        free(git(dir, "update-ref", "HEAD", commit));
+        s = open_store(dir, false);
+        assert_int_equal(count_runs(s), 3);
+        assert_int_equal(wb_store_verify(s, RUN1, one, NULL, &err), 0);
+        assert_int_equal(count_code(one, RUN1, ".", "changed"), 1);
+        all = verify_all(s, NULL);
+        assert_int_equal(count_code(all, RUN1, ".", "changed"), 1);
+        assert_int_equal(wb_store_where(s, RUN1, &place, &err), 0);
+        assert_string_equal(place.commit, first);
+        wb_run_place_release(&place);
+        wb_store_close(s);
+    }
+}
+
+/* Trees that only an older commit has, taken away: git could not push or pack any more. */
+static void test_missing_history(void **state)
+{
+    static const char *const trees[] = {
+        "HEAD~1^{tree}",          "HEAD~1:runs",
+        "HEAD~1:runs/2026",       "HEAD~1:runs/2026/11",
+        "HEAD~1:runs/2026/11/30", "HEAD~2:runs/2026/11/30",
+    };
+    const char *dir = *state;
+    struct wb_store *s = open_store(dir, true);
+
+    commit_records(s, 0, 4);
+    wb_store_close(s);
+    for (size_t i = 0; i < WB_LEN(trees); i++) {
+        WB_AUTO_FREE char *hex = git(dir, "rev-parse", trees[i]);
+        WB_AUTO_FREE char *path = wb_strf("%s/store.git/objects/%.2s/%s", dir, hex, hex + 2);
+        WB_AUTO_FREE char *away = wb_strf("%s/away", dir);
+        WB_AUTO_JSON wb_json *damage = NULL;
+
+        assert_int_equal(rename(path, away), 0);
+        s = open_store(dir, false);
+        damage = verify_all(s, NULL);
+        if (wb_json_len(damage) != 1 ||
+            !strstr(wb_json_str_or(wb_json_at(damage, 0), "message", ""), hex)) {
+            print_damage(damage);
+            fail_msg("%s, object %s", trees[i], hex);
+        }
+        wb_store_close(s);
+        assert_int_equal(rename(away, path), 0);
+    }
+    s = open_store(dir, false);
+    assert_undamaged(s, 4);
+    wb_store_close(s);
+}
+
 /* A damaged summary does not stop a plain list, but a list that might miss it. */
 static void test_list_with_damage(void **state)
 {
@@ -631,6 +708,8 @@ int main(void)
         T(test_newer),
         T(test_disagreeing),
         T(test_lost_run),
+        T(test_replaced_run),
+        T(test_missing_history),
         T(test_list_with_damage),
     };
 
