@@ -107,7 +107,9 @@ static void print_judgement(const wb_json *run, struct wb_buf *out)
                     : "");
     head_built(out, "validity", &b);
     head_line(out, "teardown", wb_json_str_or(run, "teardown", NULL));
-    head_line(out, "data of", wb_json_str_or(wb_json_get(run, "data"), "of_run", NULL));
+    head_line(out, "data of",
+              wb_json_str_or(wb_json_get(run, "data"), "of_run",
+                             wb_json_str_or(wb_json_get(run, "data"), "of_run_reason", NULL)));
 }
 
 static void print_where(const wb_json *run, struct wb_buf *out)

@@ -84,7 +84,8 @@ int wb_data_take(struct wb_run *r, struct wb_instance *in)
     if (wb_remove_tree(to, &err) < 0 || copy(r, from, to, &err) < 0)
         return wb_run_fail(r, WB_OUTCOME_INFRA_ERROR, &err);
     if (!r->data_of)
-        r->data_of = wb_strdup(wb_json_str_or(kept, "run", "?"));
+        r->data_of = wb_strdup(
+            wb_json_bool_or(kept, "calibration", false) ? "" : wb_json_str_or(kept, "run", "?"));
     return 0;
 }
 
@@ -126,6 +127,8 @@ static int copy_all(struct wb_run *r)
     struct wb_err err = WB_ERR_INIT;
     int rc = wb_remove_tree(folder, &err);
 
+    if (rc == 0)
+        rc = wb_mkdir_all(folder, 0755, &err);
     for (int i = 0; rc == 0 && i < r->ninstances; i++) {
         WB_AUTO_FREE char *from = wb_strf("%s/data", r->instances[i].dir);
         WB_AUTO_FREE char *to = wb_strf("%s/db%d", folder, i);
@@ -133,7 +136,10 @@ static int copy_all(struct wb_run *r)
         if (r->instances[i].member)
             rc = copy(r, from, to, &err);
     }
-    wb_json_set_str(kept, "run", r->id);
+    if (r->calibrating)
+        wb_json_set_bool(kept, "calibration", true);
+    else
+        wb_json_set_str(kept, "run", r->id);
     wb_json_set(kept, "places", places(r));
     wb_json_pretty(kept, &text);
     if (rc == 0)
@@ -230,8 +236,10 @@ wb_json *wb_data_json(const struct wb_run *r)
     wb_json *o = wb_json_object();
 
     wb_json_set_bool(o, "reused", r->data_of != NULL);
-    if (r->data_of)
+    if (r->data_of && *r->data_of)
         wb_json_set_str(o, "of_run", r->data_of);
+    else if (r->data_of)
+        wb_json_set_reason(o, "of_run", "of the calibration pass, which has no record");
     wb_json_set_str(o, "page_cache", s->page_cache == WB_PAGE_CACHE_DROPPED ? "dropped" : "as-is");
     return o;
 }

@@ -21,7 +21,8 @@ int wb_data_keep(struct wb_run *r) WB_MUST_CHECK;
 int wb_data_settle(struct wb_run *r) WB_MUST_CHECK;
 /* At the end of a campaign. */
 void wb_data_drop(const struct wb_campaign_dir *c);
-/* result.data: {reused, of_run, page_cache}; owned by the caller. */
+/* result.data: {reused, of_run, page_cache}; of_run is null, with a reason, when the data is of the
+ * calibration pass; owned by the caller. */
 wb_json *wb_data_json(const struct wb_run *r);
 
 #endif

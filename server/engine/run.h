@@ -65,7 +65,7 @@ struct wb_run {
     struct wb_engine *e;
     const struct wb_arm *arm;
     const struct wb_form_prepared *form;
-    char *data_of;                /* the run whose data this one took, NULL: its own */
+    char *data_of; /* the run whose data this one took, "": the calibration pass, NULL: its own */
     int round, attempt, position; /* round from 1; position in the round from 1 */
     bool calibrating;             /* an uncounted pass: no record */
     bool reference;               /* the same, only deployed: for the facts that parity needs */
