@@ -327,28 +327,36 @@ bool wb_safe_name(const char *s)
     return n > 0;
 }
 
-int wb_lock_file(const char *path, const char *who, int *fd, struct wb_err *err)
+/* flock, and who holds it when another does. */
+static int take_lock(int f, const char *path, int how, struct wb_err *err)
 {
     struct wb_buf holder = WB_BUF_INIT(4096);
+    int why, rc;
+
+    if (flock(f, how | LOCK_NB) == 0)
+        return 0;
+    why = errno;
+    if (why != EWOULDBLOCK)
+        return wb_fail_sys(err, why, "cannot lock %s", path);
+    (void)read_all(f, &holder);
+    while (holder.len && holder.data[holder.len - 1] == '\n')
+        holder.data[--holder.len] = '\0';
+    rc = wb_fail(err, WB_CONFLICT, "%s is held by %s", path,
+                 holder.len ? holder.data : "another process");
+    wb_buf_release(&holder);
+    return rc;
+}
+
+int wb_lock_file(const char *path, const char *who, int *fd, struct wb_err *err)
+{
     int f = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     int rc;
 
     *fd = -1;
     if (f < 0)
         return wb_fail_sys(err, errno, "cannot open the lock file %s", path);
-    if (flock(f, LOCK_EX | LOCK_NB) < 0) {
-        int why = errno;
-
-        if (why == EWOULDBLOCK) {
-            (void)read_all(f, &holder);
-            while (holder.len && holder.data[holder.len - 1] == '\n')
-                holder.data[--holder.len] = '\0';
-            rc = wb_fail(err, WB_CONFLICT, "%s is held by %s", path,
-                         holder.len ? holder.data : "another process");
-        } else {
-            rc = wb_fail_sys(err, why, "cannot lock %s", path);
-        }
-        wb_buf_release(&holder);
+    rc = take_lock(f, path, LOCK_EX, err);
+    if (rc < 0) {
         (void)close(f);
         return rc;
     }
@@ -359,4 +367,15 @@ int wb_lock_file(const char *path, const char *who, int *fd, struct wb_err *err)
     }
     *fd = f;
     return 0;
+}
+
+int wb_lock_look(const char *path, struct wb_err *err)
+{
+    int f = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc;
+
+    if (f < 0)
+        return wb_fail_sys(err, errno, "cannot open the lock file %s", path);
+    rc = take_lock(f, path, LOCK_SH, err);
+    (void)close(f);
+    return rc;
 }

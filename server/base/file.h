@@ -52,5 +52,8 @@ bool wb_safe_name(const char *s);
  * WB_CONFLICT when another holds it; the text in the file (who) is part of the error. On success
  * the file's content is replaced by `who`. */
 int wb_lock_file(const char *path, const char *who, int *fd, struct wb_err *err) WB_MUST_CHECK;
+/* Whether the lock is held: WB_CONFLICT as above, WB_NOT_FOUND when there is no such file. Nothing
+ * is written. Others who look are not in the way; who takes the lock in just this moment is. */
+int wb_lock_look(const char *path, struct wb_err *err) WB_MUST_CHECK;
 
 #endif

@@ -17,18 +17,16 @@ static void set_state(wb_json *o, const char *state, const struct wb_err *why)
     wb_json_set_str(o, "text", why ? why->root : NULL);
 }
 
-/* Only looked at: the lock is given back at once. */
+/* Nothing is locked or written: a run may begin just now. */
 static void look_here(wb_json *o)
 {
-    const struct wb_host_wait no_wait = {0};
     struct wb_err err = WB_ERR_INIT;
-    WB_AUTO_CLOSE int fd = -1;
 
     if (!wb_path_exists(WB_HOST_DIR)) /* nobody has ever used it */
         set_state(o, "free", NULL);
     else if (wb_quarantine_check(WB_HOST_DIR, &err) < 0)
         set_state(o, err.code == WB_CONFLICT ? "quarantined" : "unknown", &err);
-    else if (wb_host_lock(WB_HOST_DIR, "weighbridge list", &no_wait, &fd, &err) < 0)
+    else if (wb_host_look(WB_HOST_DIR, &err) < 0)
         set_state(o, err.code == WB_CONFLICT ? "busy" : "unknown", &err);
     else
         set_state(o, "free", NULL);

@@ -12,19 +12,26 @@
 #include "server/base/units.h"
 
 #define LOOK_AGAIN_NS (100 * WB_MS)
+#define LOOKER_NS (50 * WB_MS) /* long enough for one who only looked to be gone */
 #define NOTE_MAX (1u << 20)
 
 int wb_host_lock(const char *dir, const char *who, const struct wb_host_wait *wait, int *fd,
                  struct wb_err *err)
 {
     WB_AUTO_FREE char *path = wb_strf("%s/host.lock", dir);
-    int64_t end = wb_now_ns(NULL) + (wait ? wait->ns : 0);
+    int64_t end;
     struct wb_err busy = WB_ERR_INIT;
     bool told = false;
     int rc = wb_mkdir_all(dir, 0755, err);
 
     if (rc < 0)
         return wb_wrap(err, "host lock (are you root?)");
+    rc = wb_lock_file(path, who, fd, &busy);
+    if (rc == 0)
+        return 0;
+    if (rc == -WB_CONFLICT && wb_wait(wait ? wait->cancel : NULL, -1, LOOKER_NS, err) < 0)
+        return wb_wrap(err, "waiting for this host (%s)", busy.root);
+    end = wb_now_ns(NULL) + (wait ? wait->ns : 0);
     while ((rc = wb_lock_file(path, who, fd, &busy)) == -WB_CONFLICT && wb_now_ns(NULL) < end) {
         if (!told && wait->note) {
             WB_AUTO_FREE char *text = wb_strf("waiting for this host: %s", busy.root);
@@ -42,6 +49,19 @@ int wb_host_lock(const char *dir, const char *who, const struct wb_host_wait *wa
     return rc == -WB_CONFLICT
                ? wb_wrap(err, "this host is busy; wait for it (--wait-for-host) or stop it")
                : wb_wrap(err, "host lock (are you root?)");
+}
+
+int wb_host_look(const char *dir, struct wb_err *err)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/host.lock", dir);
+    struct wb_err why = WB_ERR_INIT;
+    int rc = wb_lock_look(path, &why);
+
+    if (rc == 0 || rc == -WB_NOT_FOUND) /* nobody has ever used it */
+        return 0;
+    if (err)
+        *err = why;
+    return rc;
 }
 
 int wb_host_pin(const char *cpus, struct wb_err *err)

@@ -26,6 +26,10 @@ struct wb_host_wait {
 int wb_host_lock(const char *dir, const char *who, const struct wb_host_wait *wait, int *fd,
                  struct wb_err *err) WB_MUST_CHECK;
 
+/* Whether the lock of this machine is free; WB_CONFLICT names the holder. Nothing is written, and
+ * who takes it at the same moment gets it. */
+int wb_host_look(const char *dir, struct wb_err *err) WB_MUST_CHECK;
+
 /* Moves this process to the CPUs of a list, away from those that are measured. */
 int wb_host_pin(const char *cpus, struct wb_err *err) WB_MUST_CHECK;
 

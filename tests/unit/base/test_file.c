@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,6 +122,30 @@ static void test_lock(void **state)
     (void)close(b);
 }
 
+/* Who looks sees the holder and changes nothing, and other lookers do not matter. */
+static void test_lock_look(void **state)
+{
+    WB_AUTO_FREE char *path = wb_strf("%s/looked-at", (char *)*state);
+    WB_AUTO_FREE char *text = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    int fd, other;
+
+    assert_int_equal(wb_lock_look(path, &err), -WB_NOT_FOUND);
+    assert_false(wb_path_exists(path));
+    assert_int_equal(wb_lock_file(path, "campaign one", &fd, &err), 0);
+    assert_int_equal(wb_lock_look(path, &err), -WB_CONFLICT);
+    assert_non_null(strstr(err.root, "is held by campaign one"));
+    (void)close(fd);
+    other = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(other, LOCK_SH | LOCK_NB), 0);
+    assert_int_equal(wb_lock_look(path, &err), 0);
+    (void)close(other);
+    assert_int_equal(wb_file_read(path, 100, &text, NULL, &err), 0);
+    assert_string_equal(text, "campaign one");
+    assert_int_equal(wb_lock_file(path, "campaign two", &fd, &err), 0); /* nothing was kept */
+    (void)close(fd);
+}
+
 static void test_kernel_numbers(void **state)
 {
     WB_AUTO_FREE char *path = wb_strf("%s/n", (char *)*state);
@@ -139,9 +165,10 @@ static void test_kernel_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write_read),  cmocka_unit_test(test_write_fails),
-        cmocka_unit_test(test_remove_tree), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_lock),        cmocka_unit_test(test_kernel_numbers),
+        cmocka_unit_test(test_write_read),     cmocka_unit_test(test_write_fails),
+        cmocka_unit_test(test_remove_tree),    cmocka_unit_test(test_names),
+        cmocka_unit_test(test_lock),           cmocka_unit_test(test_lock_look),
+        cmocka_unit_test(test_kernel_numbers),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

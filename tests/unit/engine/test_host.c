@@ -44,7 +44,10 @@ static void test_lock(void **state)
     int64_t began;
     int a, b = -1;
 
+    assert_int_equal(wb_host_look(*state, &err), 0);
     assert_int_equal(wb_host_lock(*state, "campaign cmp_one", NULL, &a, &err), 0);
+    assert_int_equal(wb_host_look(*state, &err), -WB_CONFLICT);
+    assert_non_null(strstr(err.root, "campaign cmp_one"));
     assert_int_equal(wb_host_lock(*state, "two", NULL, &b, &err), -WB_CONFLICT);
     assert_int_equal(b, -1);
     assert_non_null(strstr(err.root, "campaign cmp_one"));
