@@ -105,11 +105,11 @@ static int survey_notes(struct survey *v, const struct wb_days *days, const stru
     return rc;
 }
 
-/* Annotations of all references. */
+/* Annotations of all references, as they stood when the runs were read: somebody may be writing. */
 static int survey_annotations(struct survey *v, struct wb_err *err)
 {
     struct wb_days days = {0};
-    int rc = wb_days_read(v->s, WB_ANNOTATIONS, &days, v->damage, err);
+    int rc = wb_days_read_at(v->s, WB_ANNOTATIONS, &v->days, &days, v->damage, err);
 
     for (size_t i = 0; rc == 0 && i < days.n; i++)
         rc = survey_notes(v, &days, &days.v[i], err);

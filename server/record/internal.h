@@ -74,6 +74,10 @@ struct wb_days {
  * added to damage (array), or, where that is NULL, the error. */
 int wb_days_read(struct wb_store *s, const char *root, struct wb_days *out, wb_json *damage,
                  struct wb_err *err) WB_MUST_CHECK;
+/* The same at the references of an earlier reading, whatever they are now: the indexes into refs
+ * mean the same in both. */
+int wb_days_read_at(struct wb_store *s, const char *root, const struct wb_days *earlier,
+                    struct wb_days *out, wb_json *damage, struct wb_err *err) WB_MUST_CHECK;
 void wb_days_release(struct wb_days *d);
 
 /* A folder of raw data that many runs lie in, read once. Zeroed at first. */

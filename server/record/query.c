@@ -451,8 +451,10 @@ static int add_subjects(struct wb_db *db, const char *series, wb_json *o, struct
 
     wb_json_set(o, "subjects", list);
     rc = wb_db_prepare(db,
-                       "SELECT version, digest, runs, first, last, commit_id, built FROM subjects"
-                       " WHERE series = ? ORDER BY coalesce(built, first) LIMIT ?",
+                       "SELECT version, digest, runs, first, last, commit_id, built FROM"
+                       " (SELECT *, coalesce(built, first) AS at FROM subjects WHERE series = ?"
+                       " ORDER BY at DESC, version DESC, commit_id DESC, digest DESC LIMIT ?)"
+                       " ORDER BY at, version, commit_id, digest",
                        &st, err);
     if (rc == 0) {
         wb_stmt_set_text(st, 1, series);

@@ -105,29 +105,53 @@ static int read_ref(const struct level *l, struct wb_err *err)
     return rc < 0 ? note(l->damage, ref->name, err) : read_level(l, &runs.id, 0, "", err);
 }
 
+/* The days of d's references into out; d is used up. */
+static int read_refs(struct wb_store *s, const char *root, struct wb_days *d, struct wb_days *out,
+                     wb_json *damage, struct wb_err *err)
+{
+    struct wb_err own = WB_ERR_INIT;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < d->nrefs; i++)
+        rc = read_ref(&(struct level){s, root, d, i, damage}, &own);
+    if (rc < 0) {
+        if (err)
+            *err = own;
+        wb_days_release(d);
+        return rc;
+    }
+    if (d->n)
+        qsort(d->v, d->n, sizeof(*d->v), newest_first);
+    *out = *d;
+    return 0;
+}
+
 int wb_days_read(struct wb_store *s, const char *root, struct wb_days *out, wb_json *damage,
                  struct wb_err *err)
 {
     struct wb_days d = {0};
-    struct wb_err own = WB_ERR_INIT;
     struct wb_strv broken = {0};
-    int rc = wb_git_refs(s->git, WB_RECORDS, &d.refs, &d.nrefs, damage ? &broken : NULL, &own);
+    int rc = wb_git_refs(s->git, WB_RECORDS, &d.refs, &d.nrefs, damage ? &broken : NULL, err);
 
     for (size_t i = 0; i < broken.n; i++)
         wb_damage_add(damage, NULL, broken.v[i], "unreadable", "the reference cannot be read");
     wb_strv_release(&broken);
-    for (size_t i = 0; rc == 0 && i < d.nrefs; i++)
-        rc = read_ref(&(struct level){s, root, &d, i, damage}, &own);
     if (rc < 0) {
-        if (err)
-            *err = own;
         wb_days_release(&d);
         return rc;
     }
-    if (d.n)
-        qsort(d.v, d.n, sizeof(*d.v), newest_first);
-    *out = d;
-    return 0;
+    return read_refs(s, root, &d, out, damage, err);
+}
+
+int wb_days_read_at(struct wb_store *s, const char *root, const struct wb_days *earlier,
+                    struct wb_days *out, wb_json *damage, struct wb_err *err)
+{
+    struct wb_days d = {.nrefs = earlier->nrefs};
+
+    d.refs = wb_calloc(d.nrefs, sizeof(*d.refs));
+    for (size_t i = 0; i < d.nrefs; i++)
+        d.refs[i] = (struct wb_git_ref){wb_strdup(earlier->refs[i].name), earlier->refs[i].id};
+    return read_refs(s, root, &d, out, damage, err);
 }
 
 void wb_days_release(struct wb_days *d)

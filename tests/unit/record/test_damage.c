@@ -529,6 +529,33 @@ static void test_missing_history(void **state)
     wb_store_close(s);
 }
 
+/* Days are read at the references of an earlier reading, though somebody went on writing, under
+ * another name of his own, too. */
+static void test_beside_a_writer(void **state)
+{
+    struct wb_store *s = open_store(*state, true);
+    WB_AUTO_JSON wb_json *damage = wb_json_array();
+    struct wb_days before = {0}, at = {0}, now = {0};
+    struct wb_err err = WB_ERR_INIT;
+
+    commit_records(s, 0, 1);
+    assert_int_equal(wb_days_read(s, "runs", &before, damage, &err), 0);
+    commit_records(s, 1, 2);
+    free(git(*state, "update-ref", "refs/heads/records/a", "HEAD"));
+    assert_int_equal(wb_days_read_at(s, "runs", &before, &at, damage, &err), 0);
+    assert_int_equal(wb_days_read(s, "runs", &now, damage, &err), 0);
+    assert_int_equal(now.nrefs, 2);
+    assert_int_equal(at.nrefs, 1);
+    assert_string_equal(at.refs[0].name, before.refs[0].name);
+    assert_int_equal(at.n, before.n);
+    assert_true(wb_oid_equal(&at.v[0].tree, &before.v[0].tree));
+    assert_false(wb_oid_equal(&at.v[0].tree, &now.v[0].tree));
+    wb_days_release(&before);
+    wb_days_release(&at);
+    wb_days_release(&now);
+    wb_store_close(s);
+}
+
 /* A damaged summary does not stop a plain list, but a list that might miss it. */
 static void test_list_with_damage(void **state)
 {
@@ -709,6 +736,7 @@ int main(void)
         T(test_disagreeing),
         T(test_lost_run),
         T(test_replaced_run),
+        T(test_beside_a_writer),
         T(test_missing_history),
         T(test_list_with_damage),
     };

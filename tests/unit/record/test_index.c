@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "server/base/rng.h"
+#include "server/record/index.h"
 #include "server/record/query.h"
 
 static char *index_file(const char *dir)
@@ -199,6 +200,39 @@ static void test_bad_questions(void **state)
             fail_msg("case %zu was taken: %s", i, err.root);
         assert_null(items);
         assert_null(next);
+    }
+    wb_store_close(s);
+}
+
+/* Of very many builds the newest are listed, the oldest of them first; of the same moment in an
+ * order that does not depend on how they lie in the file. */
+static void test_many_builds(void **state)
+{
+    struct wb_store *s = open_store(*state, true);
+    struct wb_query q = {.limit = 2};
+    WB_AUTO_JSON wb_json *series = NULL;
+    WB_AUTO_FREE char *next = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_db *db = NULL;
+    const wb_json *list;
+
+    commit_records(s, 0, 1);
+    assert_int_equal(wb_index_ready(s, &db, &err), 0);
+    assert_int_equal(
+        wb_db_exec(db,
+                   "DELETE FROM subjects; WITH RECURSIVE n(i) AS"
+                   " (SELECT 1500 UNION ALL SELECT i - 1 FROM n WHERE i > 1)"
+                   " INSERT INTO subjects (series, version, digest, runs, first, last)"
+                   " SELECT (SELECT id FROM series), i, i, 1, 1000 * min(i, 1400), 0 FROM n",
+                   &err),
+        0);
+    assert_int_equal(wb_store_series(s, &q, &series, &next, &err), 0);
+    list = wb_json_get(wb_json_at(series, 0), "subjects");
+    assert_int_equal(wb_json_len(list), 1000);
+    for (size_t i = 0; i < 1000; i++) {
+        WB_AUTO_FREE char *version = wb_strf("%zu", 501 + i);
+
+        assert_string_equal(wb_json_str_or(wb_json_at(list, i), "version", ""), version);
     }
     wb_store_close(s);
 }
@@ -466,6 +500,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_order_of_figures, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_stable, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_bad_questions, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_many_builds, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_groups, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_flipped_anywhere, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_spoilt_files, fixture_setup, fixture_teardown),
