@@ -230,6 +230,6 @@ check "and small" test "$late" -lt 51200
 kill -TERM "$server"
 wait "$server"
 is "the server ends when told to" 0 "$?"
-nothing_left "after it all"
+is "after it all: nothing is left but what images keep" "$before" "$(things)"
 check "the records are whole" "$wb" verify --all --store "$store"
 summary
