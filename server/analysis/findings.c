@@ -11,8 +11,7 @@
 #define FINDINGS_MAX 10000
 
 /* All that is known while findings are made. */
-struct search {
-    const wb_json *summaries;
+struct wb_finder {
     const struct wb_trend_question *q;
     wb_json *findings; /* the list that is made */
     double *p;         /* of each change; then q */
@@ -21,7 +20,7 @@ struct search {
 };
 
 /* Same window, same direction. */
-static wb_json *finding_of(struct search *s, const wb_json *event)
+static wb_json *finding_of(struct wb_finder *s, const wb_json *event)
 {
     static const char *const keys[] = {"last_good", "first_bad", "kind"};
 
@@ -44,7 +43,7 @@ static const char *time_of(const wb_json *trend, const wb_json *event)
     return wb_json_str_or(p, "at", NULL);
 }
 
-static wb_json *new_finding(struct search *s, const wb_json *trend, const wb_json *event)
+static wb_json *new_finding(struct wb_finder *s, const wb_json *trend, const wb_json *event)
 {
     static const char *const keys[] = {"id",        "kind",      "state",
                                        "last_good", "first_bad", "first_seen"};
@@ -59,7 +58,7 @@ static wb_json *new_finding(struct search *s, const wb_json *trend, const wb_jso
     return f;
 }
 
-static void add_change(struct search *s, const wb_json *trend, const wb_json *event)
+static void add_change(struct wb_finder *s, const wb_json *trend, const wb_json *event)
 {
     static const char *const keys[] = {
         "id", "before", "after", "change_percent", "change_ci95_percent", "p"};
@@ -86,7 +85,8 @@ static void add_change(struct search *s, const wb_json *trend, const wb_json *ev
     s->p[s->nchanges++] = wb_json_real_or(event, "p", 1);
 }
 
-static int look_at(struct search *s, const char *series, const char *metric, struct wb_err *err)
+static int look_at(struct wb_finder *s, const wb_json *summaries, const char *series,
+                   const char *metric, struct wb_err *err)
 {
     struct wb_trend_question q = *s->q;
     WB_AUTO_JSON wb_json *trend = NULL;
@@ -96,7 +96,7 @@ static int look_at(struct search *s, const char *series, const char *metric, str
     q.series = series;
     q.metric = metric;
     q.previous = NULL;
-    rc = wb_trend(s->summaries, &q, &trend, err);
+    rc = wb_trend(summaries, &q, &trend, err);
     if (rc < 0)
         return rc;
     s->looked++;
@@ -126,7 +126,7 @@ static void metrics_of(const wb_json *summaries, const char *series, const char 
 }
 
 /* The q that belongs to a p: it follows from p alone. */
-static double q_of(const struct search *s, const double *q, double p)
+static double q_of(const struct wb_finder *s, const double *q, double p)
 {
     for (size_t k = 0; k < s->nchanges; k++)
         if (s->p[k] == p)
@@ -135,7 +135,7 @@ static double q_of(const struct search *s, const double *q, double p)
 }
 
 /* Over everything that was looked at: where no change was found, p counts as 1. */
-static void set_q(const struct search *s)
+static void set_q(const struct wb_finder *s)
 {
     size_t n = s->nchanges > s->looked ? s->nchanges : s->looked;
     WB_AUTO_FREE double *q = wb_calloc(n, sizeof(double));
@@ -153,7 +153,7 @@ static void set_q(const struct search *s)
 }
 
 /* A finding is accepted as a whole by its own id, whatever series its changes are in. */
-static void accept(const struct search *s)
+static void accept(const struct wb_finder *s)
 {
     for (size_t i = 0; i < wb_json_len(s->q->annotations); i++) {
         const wb_json *a = wb_json_at(s->q->annotations, i);
@@ -204,12 +204,28 @@ static wb_json *sorted(const wb_json *findings)
     return out;
 }
 
-int wb_findings(const wb_json *summaries, const struct wb_trend_question *q, wb_json **out,
-                struct wb_err *err)
+struct wb_finder *wb_finder_new(const struct wb_trend_question *q)
+{
+    struct wb_finder *s = wb_calloc(1, sizeof(*s));
+
+    s->q = q;
+    s->findings = wb_json_array();
+    return s;
+}
+
+void wb_finder_free(struct wb_finder *s)
+{
+    if (s == NULL)
+        return;
+    wb_json_free(s->findings);
+    free(s->p);
+    free(s);
+}
+
+int wb_finder_add(struct wb_finder *s, const wb_json *summaries, struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *series = wb_series_list(summaries);
-    WB_AUTO_JSON wb_json *findings = wb_json_array();
-    struct search s = {.summaries = summaries, .q = q, .findings = findings};
+    const struct wb_trend_question *q = s->q;
     int rc = 0;
 
     for (size_t i = 0; i < wb_json_len(series) && rc == 0; i++) {
@@ -220,17 +236,30 @@ int wb_findings(const wb_json *summaries, const struct wb_trend_question *q, wb_
         metrics_of(summaries, key, q->since, &metrics);
         for (size_t m = 0; m < metrics.n && rc == 0; m++)
             if (q->metric == NULL || strcmp(q->metric, metrics.v[m]) == 0)
-                rc = look_at(&s, key, metrics.v[m], err);
+                rc = look_at(s, summaries, key, metrics.v[m], err);
         wb_strv_release(&metrics);
     }
-    if (rc == 0 && wb_json_len(findings) > FINDINGS_MAX)
+    if (rc == 0 && wb_json_len(s->findings) > FINDINGS_MAX)
         rc = wb_fail(err, WB_LIMIT, "more than %d findings", FINDINGS_MAX);
-    if (rc == 0) {
-        set_q(&s);
-        accept(&s);
-        *out = sorted(findings);
-    }
-    free(s.p);
+    return rc;
+}
+
+wb_json *wb_finder_end(struct wb_finder *s)
+{
+    set_q(s);
+    accept(s);
+    return sorted(s->findings);
+}
+
+int wb_findings(const wb_json *summaries, const struct wb_trend_question *q, wb_json **out,
+                struct wb_err *err)
+{
+    struct wb_finder *s = wb_finder_new(q);
+    int rc = wb_finder_add(s, summaries, err);
+
+    if (rc == 0)
+        *out = wb_finder_end(s);
+    wb_finder_free(s);
     return rc;
 }
 

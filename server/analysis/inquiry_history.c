@@ -68,10 +68,9 @@ struct material {
     wb_json *annotations, *summaries;
 };
 
-static int read_material(const struct wb_inquiry *j, const struct wb_history_question *q,
-                         const char *series, struct material *m, struct wb_err *err)
+static int read_annotations(const struct wb_inquiry *j, const struct wb_history_question *q,
+                            struct material *m, struct wb_err *err)
 {
-    const struct wb_list_filter f = {.series = series};
     WB_AUTO_JSON wb_json *recorded = NULL;
     int rc = wb_store_annotations(j->store, NULL, true, &recorded, err);
 
@@ -80,6 +79,15 @@ static int read_material(const struct wb_inquiry *j, const struct wb_history_que
         wb_json_push(m->annotations, wb_json_ref(wb_json_at(q->annotations, i)));
     for (size_t i = 0; i < wb_json_len(recorded); i++)
         wb_json_push(m->annotations, wb_json_ref(wb_json_at(recorded, i)));
+    return rc;
+}
+
+static int read_material(const struct wb_inquiry *j, const struct wb_history_question *q,
+                         const char *series, struct material *m, struct wb_err *err)
+{
+    const struct wb_list_filter f = {.series = series};
+    int rc = read_annotations(j, q, m, err);
+
     return rc == 0 ? wb_store_list(j->store, &f, &m->summaries, err) : rc;
 }
 
@@ -110,12 +118,46 @@ struct asked {
     bool findings;
 };
 
+/* Findings of all series, one in memory at a time: a store has more runs than fit. Runs that cannot
+ * be read are passed over, as in a list of the whole store. */
+static int compute_all(const struct asked *a, wb_json **out, struct wb_err *err)
+{
+    struct wb_trend_question t;
+    struct material m = {0};
+    struct wb_strv keys = {0};
+    struct wb_finder *f;
+    int rc = read_annotations(a->j, a->q, &m, err);
+
+    t = trend_question(a->j, a->q, &m);
+    f = wb_finder_new(&t);
+    if (rc == 0)
+        rc = wb_store_series_keys(a->j->store, &keys, err);
+    for (size_t i = 0; rc == 0 && i < keys.n; i++) {
+        const struct wb_list_filter one = {.series = keys.v[i], .pass_damaged = true};
+        WB_AUTO_JSON wb_json *summaries = NULL;
+
+        rc = wb_store_list(a->j->store, &one, &summaries, err);
+        if (rc == 0)
+            rc = wb_finder_add(f, summaries, err);
+    }
+    if (rc == 0)
+        *out = wb_finder_end(f);
+    wb_finder_free(f);
+    wb_strv_release(&keys);
+    material_release(&m);
+    return rc;
+}
+
 static int compute(void *arg, wb_json **out, struct wb_err *err)
 {
     const struct asked *a = arg;
     struct wb_trend_question t;
     struct material m = {0};
-    int rc = read_material(a->j, a->q, a->key, &m, err);
+    int rc;
+
+    if (a->findings && a->key == NULL)
+        return compute_all(a, out, err);
+    rc = read_material(a->j, a->q, a->key, &m, err);
 
     if (rc == 0) {
         t = trend_question(a->j, a->q, &m);

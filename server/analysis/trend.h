@@ -52,6 +52,13 @@ wb_json *wb_series_list(const wb_json *summaries);
  */
 int wb_findings(const wb_json *summaries, const struct wb_trend_question *q, wb_json **out,
                 struct wb_err *err) WB_MUST_CHECK;
+/* The same from parts, whole series each, that with the newest run first; the same parts give the
+ * same findings whether they come together or one by one. q is borrowed until the end. */
+struct wb_finder;
+struct wb_finder *wb_finder_new(const struct wb_trend_question *q);
+int wb_finder_add(struct wb_finder *f, const wb_json *summaries, struct wb_err *err) WB_MUST_CHECK;
+wb_json *wb_finder_end(struct wb_finder *f);
+void wb_finder_free(struct wb_finder *f);
 void wb_findings_print(const wb_json *findings, int width, struct wb_buf *out);
 
 #endif

@@ -333,8 +333,9 @@ static int64_t pause_of(const struct wb_remote *r, const struct wb_remote_call *
         return 0;
     if (rc < 0 && rc != -WB_UNAVAILABLE && rc != -WB_PROTOCOL)
         return 0;
-    /* Refused for now is not done; whatever else happened may have been. */
-    if (!is_harmless(c) && !(rc == 0 && (a->status == 429 || a->status == 503)))
+    /* What a limit refuses is not done; whatever else happened may have been, 503 among it: a
+     * proxy answers so, too. */
+    if (!is_harmless(c) && !(rc == 0 && a->status == 429))
         return 0;
     if (rc == 0 && wb_parse_int(a->wanted, 1, 3600, &after, NULL) == 0)
         pause = after * WB_SEC;

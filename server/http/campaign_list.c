@@ -12,6 +12,7 @@ struct source {
     wb_json *items; /* one more than a page where there is more */
     size_t at;      /* how many of them are in the page, or were left out of it */
     char *from;     /* where it was read from: an id or a cursor of the store; NULL: the start */
+    bool more;      /* records: the store has more behind the items */
     bool done;      /* nothing is left of it: it is not asked any more */
 };
 
@@ -93,6 +94,7 @@ static int read_records(struct wb_context *c, const struct wb_campaign_ask *ask,
 {
     const struct wb_query q = {.study = ask->study, .cursor = s->from, .limit = ask->limit};
     WB_AUTO_FREE char *next = NULL;
+    int rc;
 
     if (ask->state && strcmp(ask->state, WB_STATE_RECORDED) != 0)
         s->done = true;
@@ -100,18 +102,9 @@ static int read_records(struct wb_context *c, const struct wb_campaign_ask *ask,
         s->items = wb_json_array();
         return 0;
     }
-    return wb_store_campaigns(c->store, &q, &s->items, &next, err);
-}
-
-/* The store's cursor behind the first n of the page that began at s->from; NULL: nothing is there.
- */
-static int records_cursor(struct wb_context *c, const struct wb_campaign_ask *ask,
-                          const struct source *s, char **out, struct wb_err *err)
-{
-    const struct wb_query q = {.study = ask->study, .cursor = s->from, .limit = s->at};
-    WB_AUTO_JSON wb_json *items = NULL;
-
-    return wb_store_campaigns(c->store, &q, &items, out, err);
+    rc = wb_store_campaigns(c->store, &q, &s->items, &next, err);
+    s->more = next != NULL;
+    return rc;
 }
 
 static int64_t time_of(const wb_json *o, const char *key)
@@ -169,25 +162,18 @@ static char *queue_part(const struct wb_campaign_ask *ask, const struct source *
     return wb_strdup(s->from ? s->from : "-");
 }
 
-static int records_part(struct wb_context *c, const struct wb_campaign_ask *ask,
-                        const struct source *s, char **out, struct wb_err *err)
+/* The same of the records: behind the last item that was looked at, whatever came in since. */
+static char *records_part(const struct source *s)
 {
-    WB_AUTO_FREE char *next = NULL;
+    const struct wb_query q = {0};
+    char *cursor;
 
-    if (s->done || wb_json_len(s->items) == 0) {
-        *out = wb_strdup(".");
-        return 0;
-    }
-    if (s->at) {
-        int rc = records_cursor(c, ask, s, &next, err);
-
-        if (rc < 0)
-            return rc;
-        *out = wb_strdup(next ? next : ".");
-        return 0;
-    }
-    *out = wb_strdup(s->from ? s->from : "-");
-    return 0;
+    if (s->done || (s->at == wb_json_len(s->items) && !s->more))
+        return wb_strdup(".");
+    if (s->at == 0)
+        return wb_strdup(s->from ? s->from : "-");
+    cursor = wb_campaign_cursor(&q, wb_json_at(s->items, s->at - 1));
+    return cursor ? cursor : wb_strdup(".");
 }
 
 int wb_campaigns_list(struct wb_context *c, const struct wb_campaign_ask *ask, wb_json **items,
@@ -208,9 +194,7 @@ int wb_campaigns_list(struct wb_context *c, const struct wb_campaign_ask *ask, w
         rc = take_one(c, ask, &queue, &records, page, err);
     if (rc == 0) {
         a = queue_part(ask, &queue);
-        rc = records_part(c, ask, &records, &b, err);
-    }
-    if (rc == 0) {
+        b = records_part(&records);
         *next = strcmp(a, ".") != 0 || strcmp(b, ".") != 0 ? wb_strf("%s|%s", a, b) : NULL;
         *items = WB_STEAL(page);
     }

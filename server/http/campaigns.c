@@ -1,11 +1,14 @@
 /* Studies that come over REST, campaigns and the queue. */
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/analysis/compare.h"
+#include "server/analysis/inquiry.h"
 #include "server/base/clock.h"
 #include "server/base/file.h"
 #include "server/engine/engine.h"
+#include "server/http/analyses.h"
 #include "server/http/campaign_list.h"
 #include "server/http/campaigns.h"
 #include "server/queue/documents.h"
@@ -247,18 +250,15 @@ static wb_json *recorded_doc(struct wb_context *c, const char *id, const char *n
 /* Runs that are recorded, by outcome. */
 static int add_progress(struct wb_context *c, const char *id, wb_json *o, struct wb_err *err)
 {
-    const struct wb_list_filter filter = {.campaign = id};
-    WB_AUTO_JSON wb_json *list = NULL;
-    wb_json *progress = wb_json_object(), *outcomes = wb_json_object();
-    int rc = wb_store_list(c->store, &filter, &list, err);
+    wb_json *progress = wb_json_null(), *outcomes = NULL;
+    int64_t recorded = 0;
+    int rc = wb_store_outcomes(c->store, id, &outcomes, &recorded, err);
 
-    for (size_t i = 0; i < wb_json_len(list); i++) {
-        const char *word = wb_json_str_or(wb_json_at(list, i), "outcome", "damaged");
-
-        wb_json_set_int(outcomes, word, wb_json_int_or(outcomes, word, 0) + 1);
+    if (rc == 0) {
+        progress = wb_json_object();
+        wb_json_set_int(progress, "recorded", recorded);
+        wb_json_set(progress, "outcomes", outcomes);
     }
-    wb_json_set_int(progress, "recorded", (int64_t)wb_json_len(list));
-    wb_json_set(progress, "outcomes", outcomes);
     wb_json_set(o, "progress", progress);
     return rc;
 }
@@ -289,8 +289,9 @@ void wb_campaign_answer(struct wb_context *c, const struct wb_request *q, struct
         err = (struct wb_err)WB_ERR_INIT;
         rc = wb_campaign_recorded(c, id, &o, &err);
     }
-    if (rc == 0)
-        rc = add_progress(c, id, o, &err);
+    /* What was done is said, whatever the records are like: an error would have it done again. */
+    if (rc == 0 && add_progress(c, id, o, &err) < 0 && status != 202)
+        rc = -(int)err.code;
     if (rc < 0) {
         wb_json_free(o);
         wb_answer_error(q, a, &err);
@@ -458,7 +459,7 @@ bool wb_request_answered(struct wb_context *c, struct wb_request *q, struct wb_a
     }
     wb_request_digest(q, digest);
     rc = wb_queue_find_key(c->db, q->token.id, key, digest, wb_now_unix_ms(NULL), &id, &err);
-    if (rc == -WB_CONFLICT)
+    if (rc == -WB_CONFLICT && err.sys != EAGAIN)
         wb_answer_problem(q, a, 422, "idempotency-mismatch", err.root, NULL);
     else if (rc < 0)
         wb_answer_error(q, a, &err);
@@ -555,26 +556,17 @@ static void rerun_campaign(struct wb_context *c, struct wb_request *q, struct wb
 
 /* ---- what came of it, and what waits ---- */
 
+/* The comparison of the campaign's own arms; kept with the other answers. */
 static void get_report(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
-    const struct wb_list_filter filter = {.campaign = q->args[0]};
-    WB_AUTO_JSON wb_json *list = NULL;
-    WB_AUTO_JSON wb_json *plan = NULL;
+    const struct wb_compare_question question = {.threshold_percent = NAN};
+    WB_AUTO_FREE char *ref = wb_strdup(q->args[0]);
+    struct wb_inquiry in = wb_http_inquiry(c);
     struct wb_err err = WB_ERR_INIT;
     wb_json *report = NULL;
-    int rc = wb_store_list(c->store, &filter, &list, &err);
+    int rc = wb_inquiry_compare(&in, &ref, 1, &question, &report, &err);
 
-    if (rc == 0 && wb_json_len(list) == 0)
-        rc = wb_fail(&err, WB_NOT_FOUND, "campaign %.60s has no recorded run", q->args[0]);
-    if (rc == 0)
-        rc = wb_store_read(c->store, wb_json_str_or(wb_json_at(list, 0), "id", ""), "plan", &plan,
-                           &err);
-    if (rc == 0)
-        rc = wb_campaign_report(plan, list, &report, &err);
-    if (rc < 0)
-        wb_answer_error(q, a, &err);
-    else
-        wb_answer_json(q, a, 200, report);
+    wb_http_inquiry_answer(q, a, &in, rc, report, &err);
 }
 
 /* ---- what comes back ---- */
@@ -619,7 +611,8 @@ static const struct wb_shape row_rows[] = {WB_CAMPAIGN_ROWS, {0}};
 static const struct wb_form row = {.name = "CampaignRow", .rows = row_rows};
 static const struct wb_shape campaign_rows[] = {
     WB_CAMPAIGN_ROWS,
-    {"progress", WB_S_OBJECT, WB_S_NEED, .of = &progress},
+    {"progress", WB_S_OBJECT, WB_S_NEED | WB_S_NULL, .of = &progress,
+     .help = "null behind a write when the records cannot be read just now"},
     {"plan", WB_S_OBJECT, WB_S_NEED | WB_S_NULL, .of = &plan_form},
     {"links", WB_S_OBJECT, WB_S_NEED, .of = &links_form},
     {0},
@@ -658,6 +651,7 @@ const struct wb_route wb_routes_campaigns[] = {
      "The same study again, with a new seed", .body = &again, .answer = &wb_form_campaign,
      .status = 202, .also = {409}},
     {"GET", API "/campaigns/{campaign}/report", WB_SCOPE_READ, 0, get_report, "getReport",
-     "Arms, contrasts and verdicts, from the records", .answer = &report_form, .status = 200},
+     "Arms, contrasts and verdicts, from the records", .answer = &report_form, .status = 200,
+     .also = {409, 422}},
     {0},
 };

@@ -24,6 +24,7 @@
 #define HEADER_BYTES_MAX (16u << 10)
 #define BODY_DROPPED_MAX (8u << 20)    /* of a body that is too large and is not told so at once */
 #define ANSWERS_BYTES_MAX (256u << 20) /* of all answers that clients are still taking */
+#define FILES_BYTES_MAX (16ULL << 30)  /* on the disk, of all exports that clients are taking */
 #define STREAM_BLOCK (16u << 10)
 
 struct wb_daemon {
@@ -31,6 +32,7 @@ struct wb_daemon {
     struct MHD_Daemon *mhd;
     struct wb_watch *watch;
     size_t answer_bytes; /* that clients are still taking; HTTP thread */
+    uint64_t file_bytes; /* of files that were made for one answer each; the same */
     uint16_t port;
 };
 
@@ -45,6 +47,7 @@ struct exchange {
     enum { FRESH, READING, ASKED, ANSWERED } state;
     size_t received;     /* bytes of the body */
     size_t answer_bytes; /* counted in the daemon's */
+    uint64_t file_bytes; /* the same */
     struct wb_listener *listener;
 };
 
@@ -289,15 +292,20 @@ static void bound_answer(struct exchange *x)
     else if (x->answer.stream &&
              wb_hub_listeners_of(d->spec.service->hub, x->request.token.id) >= TOKEN_STREAMS_MAX)
         why = "too many event streams of this token are open: close some";
-    else if (d->answer_bytes + x->answer.body.len > ANSWERS_BYTES_MAX)
+    else if (wb_answer_may_be_refused(&x->request, &x->answer) &&
+             d->answer_bytes + x->answer.body.len > ANSWERS_BYTES_MAX)
         why = "too many large answers are being sent";
+    else if (x->answer.file_is_own && d->file_bytes + x->answer.file_bytes > FILES_BYTES_MAX)
+        why = "too many large exports are being sent";
     if (why) {
         wb_answer_release(&x->answer);
         wb_answer_header(&x->answer, "Retry-After", "5");
         wb_answer_problem(&x->request, &x->answer, 503, "temporary-reduced-capacity", why, NULL);
     }
     x->answer_bytes = x->answer.body.len;
+    x->file_bytes = x->answer.file_is_own ? x->answer.file_bytes : 0;
     d->answer_bytes += x->answer_bytes;
+    d->file_bytes += x->file_bytes;
 }
 
 static enum MHD_Result send_answer(struct exchange *x, bool close_after)
@@ -430,6 +438,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
         return;
     *state = NULL;
     x->daemon->answer_bytes -= x->answer_bytes;
+    x->daemon->file_bytes -= x->file_bytes;
     wb_watch_idle(x->daemon->watch, watched(connection), wb_now_ns(NULL));
     wb_listener_free(x->listener);
     wb_request_release(&x->request);

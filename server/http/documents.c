@@ -1,4 +1,5 @@
 /* Stored studies and price books: versions are kept, If-Match says which one is replaced. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +149,11 @@ static bool expected(struct wb_context *c, struct wb_request *q, struct wb_answe
         return false;
     }
     tag = tag_of(now);
+    if (wb_tag_listed(q->headers[WB_H_IF_NONE_MATCH], tag, true)) {
+        wb_answer_problem(q, a, 412, "precondition-failed",
+                          "there is one of this name already, and If-None-Match excludes it", NULL);
+        return false;
+    }
     *expect = wb_json_int_or(now, "version", 0);
     return wb_request_match(q, a, tag);
 }
@@ -162,7 +168,7 @@ static bool store(struct wb_context *c, struct wb_request *q, struct wb_answer *
     int64_t version = 0;
     int rc = wb_document_put(c->db, &d, expect, wb_now_unix_ms(NULL), &version, &err);
 
-    if (rc == -WB_CONFLICT)
+    if (rc == -WB_CONFLICT && err.sys != EAGAIN)
         wb_answer_problem(q, a, 412, "precondition-failed", err.root, NULL);
     else if (rc < 0)
         wb_answer_error(q, a, &err);

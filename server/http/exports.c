@@ -77,6 +77,7 @@ static void answer_export(struct wb_context *c, const struct wb_request *q, stru
     a->status = 200;
     a->type = e.csv ? "text/csv; charset=utf-8; header=present" : "application/x-ndjson";
     a->has_file = true;
+    a->file_is_own = true;
     a->fd = k.fd;
     a->file_bytes = (uint64_t)k.bytes;
 }

@@ -11,6 +11,7 @@
 #include "server/record/query.h"
 
 #define API "/api/v1"
+#define FINDINGS_AT_ONCE 2 /* answers over all series */
 
 /* ---- pages ---- */
 
@@ -221,6 +222,24 @@ static bool of_study(const struct wb_request *q, const wb_json *finding)
     return false;
 }
 
+/* Over all series it can take long: the other threads go on answering. */
+static int find(struct wb_context *c, const struct wb_inquiry *in, const char *series,
+                const struct wb_history_question *question, wb_json **all, struct wb_err *err)
+{
+    int rc;
+
+    if (series != NULL)
+        return wb_inquiry_findings(in, series, question, all, err);
+    if (atomic_fetch_add(&c->service->findings, 1) >= FINDINGS_AT_ONCE)
+        rc = wb_fail(err, WB_TIMEOUT,
+                     "findings of all series are being made already: ask again soon, or for one "
+                     "series");
+    else
+        rc = wb_inquiry_findings(in, NULL, question, all, err);
+    atomic_fetch_sub(&c->service->findings, 1);
+    return rc;
+}
+
 static void list_findings(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     static const char *const keys[] = {"state", "kind",         "study",     "series", "metric",
@@ -241,7 +260,7 @@ static void list_findings(struct wb_context *c, struct wb_request *q, struct wb_
     }
     rc = read_question(q, &question, &since, &err);
     if (rc == 0)
-        rc = wb_inquiry_findings(&in, wb_request_query(q, "series"), &question, &all, &err);
+        rc = find(c, &in, wb_request_query(q, "series"), &question, &all, &err);
     for (size_t i = 0; i < wb_json_len(all); i++) {
         wb_json *f = wb_json_at(all, i);
         if (is_asked(q, "state", wb_json_str_or(f, "state", NULL)) &&

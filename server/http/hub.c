@@ -17,6 +17,7 @@ struct event {
 struct wb_hub {
     pthread_mutex_t lock;
     struct event ring[WB_HUB_EVENTS];
+    int64_t began;       /* the first id that was ever given here */
     int64_t first, next; /* ids in the ring: [first, next) */
     size_t bytes;        /* of their texts */
     struct wb_listener *listeners;
@@ -43,7 +44,7 @@ struct wb_hub *wb_hub_new(int64_t first_id)
     struct wb_hub *h = wb_calloc(1, sizeof(*h));
 
     (void)pthread_mutex_init(&h->lock, NULL);
-    h->first = h->next = first_id > 0 ? first_id : 1;
+    h->began = h->first = h->next = first_id > 0 ? first_id : 1;
     return h;
 }
 
@@ -267,7 +268,9 @@ static bool advance(struct wb_listener *l)
     struct wb_hub *h = l->hub;
 
     if (l->at < h->first) {
-        h->dropped += l->at > 0 ? h->first - l->at : 0;
+        /* what an earlier server gave, this one cannot have dropped */
+        if (l->at > 0)
+            h->dropped += h->first - (l->at > h->began ? l->at : h->began);
         l->at = h->next;
         say(l, wb_strf("id: %lld\nevent: reset\ndata: {}\n\n", (long long)(h->next - 1)));
         return true;

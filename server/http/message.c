@@ -285,9 +285,15 @@ bool wb_tag_listed(const char *sent, const char *tag, bool weak)
     return false;
 }
 
+bool wb_request_reads(const struct wb_request *q)
+{
+    return q->method && (!strcmp(q->method, "GET") || !strcmp(q->method, "HEAD"));
+}
+
 bool wb_answer_tag(const struct wb_request *q, struct wb_answer *a, const char *tag)
 {
-    const char *sent = q->headers[WB_H_IF_NONE_MATCH];
+    /* RFC 9110, 13.1.2: 304 belongs to reading alone */
+    const char *sent = wb_request_reads(q) ? q->headers[WB_H_IF_NONE_MATCH] : NULL;
     WB_AUTO_FREE char *packed = wb_strf("%.*s" WB_GZIP_TAG "\"", (int)strlen(tag) - 1, tag);
 
     if (!wb_tag_listed(sent, tag, true)) {
@@ -298,6 +304,14 @@ bool wb_answer_tag(const struct wb_request *q, struct wb_answer *a, const char *
     wb_answer_header(a, "ETag", strstr(sent, packed) ? packed : tag);
     a->status = 304;
     return true;
+}
+
+static bool has_tag(const struct wb_answer *a)
+{
+    for (size_t i = 0; i < a->nheaders; i++)
+        if (!strcmp(a->headers[i].name, "ETag"))
+            return true;
+    return false;
 }
 
 void wb_answer_json(const struct wb_request *q, struct wb_answer *a, int status, wb_json *j)
@@ -317,7 +331,7 @@ void wb_answer_json(const struct wb_request *q, struct wb_answer *a, int status,
                           "the answer would be larger than 64 MiB: ask for less of it", NULL);
         return;
     }
-    if (status != 200)
+    if (status != 200 || has_tag(a))
         return;
     wb_sha256_of(a->body.data, a->body.len, hex);
     tag = wb_strf("\"%.32s\"", hex);
@@ -375,6 +389,11 @@ void wb_answer_list(const struct wb_request *q, struct wb_answer *a, wb_json *it
         add_link(q, a, next);
     free(next);
     wb_answer_json(q, a, 200, o);
+}
+
+bool wb_answer_may_be_refused(const struct wb_request *q, const struct wb_answer *a)
+{
+    return wb_request_reads(q) && a->body.len >= WB_HTTP_SMALL_ANSWER;
 }
 
 void wb_answer_release(struct wb_answer *a)

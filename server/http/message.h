@@ -13,9 +13,10 @@
 #include "server/base/mem.h"
 #include "server/queue/tokens.h"
 
-#define WB_HTTP_TARGET_MAX 4096        /* bytes of path and query */
-#define WB_HTTP_BODY_MAX (1u << 20)    /* bytes of a request's body */
-#define WB_HTTP_ANSWER_MAX (64u << 20) /* bytes of an answer that is held in memory */
+#define WB_HTTP_TARGET_MAX 4096          /* bytes of path and query */
+#define WB_HTTP_BODY_MAX (1u << 20)      /* bytes of a request's body */
+#define WB_HTTP_ANSWER_MAX (64u << 20)   /* bytes of an answer that is held in memory */
+#define WB_HTTP_SMALL_ANSWER (64u << 10) /* bytes below which an answer is always sent */
 #define WB_HTTP_SEGMENTS_MAX 12
 #define WB_HTTP_QUERY_MAX 64
 #define WB_GZIP_TAG                                                               \
@@ -87,6 +88,7 @@ struct wb_answer {
     size_t nheaders;
     /* A part of an open file instead of a body; it is closed with the answer. */
     bool has_file;
+    bool file_is_own; /* made for this answer: its disk space is free when it was sent */
     int fd;
     uint64_t file_from, file_bytes;
     /* The event stream instead of a body: what is asked for. */
@@ -96,16 +98,21 @@ struct wb_answer {
 };
 /* Adds a header; value is copied, line ends in it become spaces. */
 void wb_answer_header(struct wb_answer *a, const char *name, const char *value);
-/* Adds the entity's tag; true when the client has it already: the answer is 304 then. */
+/* Whether it is a GET or HEAD. */
+bool wb_request_reads(const struct wb_request *q);
+/* Adds the entity's tag; true when the client that reads has it already: the answer is 304 then. */
 bool wb_answer_tag(const struct wb_request *q, struct wb_answer *a, const char *tag);
 /* Whether a list of tags (If-Match, If-None-Match) names one, or is "*". weak: W/"x" counts as "x",
  * else as none. The tag of the compressed form counts as the plain one's. */
 bool wb_tag_listed(const char *sent, const char *tag, bool weak);
-/* 200 or another status with a JSON document, which is freed. A client that sent the entity's tag
- * gets 304 (with status 200 only). */
+/* 200 or another status with a JSON document, which is freed. With 200 it gets the tag of its
+ * bytes, unless the answer has a tag already; a client that reads and sent that gets 304. */
 void wb_answer_json(const struct wb_request *q, struct wb_answer *a, int status, wb_json *j);
 /* A list: {items, next}; both taken, next may be NULL. */
 void wb_answer_list(const struct wb_request *q, struct wb_answer *a, wb_json *items, char *next);
+/* Whether a finished answer may give way to a refusal when memory is short: that of a write never,
+ * because it was done, and a small one frees nothing. */
+bool wb_answer_may_be_refused(const struct wb_request *q, const struct wb_answer *a);
 void wb_answer_release(struct wb_answer *a);
 
 /* RFC 9457. code is a word such as "not-found"; its type is "/problems/<code>". errors (array of

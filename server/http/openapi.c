@@ -179,7 +179,7 @@ static bool has_status(const struct wb_route *r, int status)
             return true;
     switch (status) {
     case 400:
-        return body || r->query;
+        return body || r->query || (r->flags & WB_ROUTE_WRITE);
     case 401:
     case 403:
         return !open && (status == 401 || r->scope);

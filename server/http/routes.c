@@ -283,12 +283,24 @@ static bool wants_another_type(const struct wb_request *q, struct wb_answer *a,
     return true;
 }
 
+/* Answers 400 when a write has If-None-Match and does not evaluate it: only PUT does. */
+static bool has_idle_condition(const struct wb_request *q, struct wb_answer *a,
+                               const struct wb_route *r)
+{
+    if (!(r->flags & WB_ROUTE_WRITE) || !strcmp(r->method, "PUT") ||
+        !q->headers[WB_H_IF_NONE_MATCH])
+        return false;
+    wb_answer_problem(q, a, 400, "validation",
+                      "If-None-Match is for reading and for PUT; leave it out here", NULL);
+    return true;
+}
+
 void wb_service_answer(struct wb_context *c, struct wb_request *q, struct wb_answer *a)
 {
     const struct wb_route *r = wb_route_find(q, a);
 
     if (r && wb_route_allow(c, r, q, a)) {
-        if (wants_another_type(q, a, r)) {
+        if (wants_another_type(q, a, r) || has_idle_condition(q, a, r)) {
             /* answered */
         } else if (wb_request_query_check(q, a, r->query)) {
             r->handle(c, q, a);

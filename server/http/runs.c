@@ -209,7 +209,7 @@ static void answer_file(struct wb_context *c, const struct wb_request *q, struct
 {
     const char *name = q->args[1], *sha = wb_json_str_or(facts, "sha256", "");
     const int64_t bytes = wb_json_int_or(facts, "bytes", 0);
-    WB_AUTO_FREE char *dir = wb_strf("%s/service/raw", c->service->state_dir);
+    WB_AUTO_FREE char *dir = wb_strf("%s/" WB_SPOOL_FOLDER, c->service->state_dir);
     WB_AUTO_FREE char *tag = wb_strf("\"%.32s\"", sha);
     struct wb_err err = WB_ERR_INIT;
     int64_t from = 0, to = bytes - 1;

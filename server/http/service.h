@@ -24,7 +24,7 @@ struct wb_service {
     struct wb_limiter *limiter;
     int64_t started_ms;
     unsigned char secret[32];                      /* of this process: signs cursors */
-    atomic_int_fast64_t exports;                   /* that are being made */
+    atomic_int_fast64_t exports, findings;         /* that are being made */
     atomic_int_fast64_t requests, refused, failed; /* answers in all, with 4xx, with 5xx */
 };
 

@@ -7,6 +7,7 @@
 
 #include "server/record/store.h"
 
+#define WB_SPOOL_FOLDER "service/raw"  /* in the state folder */
 #define WB_SPOOL_BYTES_MAX (4LL << 30) /* of all files that are kept */
 
 /* An open file with the content of a raw file of a run; the caller closes *fd. dir is made. sha256

@@ -15,7 +15,7 @@
 #include "server/record/query.h"
 
 #define APPLICATION_ID 0x57424958 /* "WBIX" */
-#define INDEX_VERSION 5           /* of the tables; another one is made anew */
+#define INDEX_VERSION 6           /* of the tables; another one is made anew */
 #define BUSY_MS 10000             /* for another who reads or writes */
 #define FOLD_WAIT_NS (120 * WB_SEC)
 
@@ -70,15 +70,19 @@ static const char indexes[] = "CREATE INDEX runs_started ON runs (started, run);
                               "CREATE INDEX runs_series ON runs (series, started, run);"
                               "CREATE INDEX runs_arm ON runs (arm, started, run);"
                               "CREATE INDEX runs_study ON runs (study, started, run);"
+                              "CREATE INDEX runs_study_outcome ON runs (study, outcome, started,"
+                              " run);"
+                              "CREATE INDEX runs_series_study ON runs (series, study);"
                               "CREATE INDEX runs_outcome ON runs (outcome, started, run);"
                               "CREATE INDEX runs_validity ON runs (validity, started, run);"
                               "CREATE INDEX runs_throughput ON runs (throughput, run);"
                               "CREATE INDEX runs_p99 ON runs (p99, run);"
                               "CREATE INDEX runs_host ON runs (host, host_class, started);"
                               "CREATE INDEX runs_damaged ON runs (run) WHERE damaged IS NOT NULL;"
-                              "CREATE INDEX campaigns_started ON campaigns (started, id);"
+                              "CREATE INDEX campaigns_first ON campaigns (first, id);"
+                              "CREATE INDEX campaigns_study ON campaigns (study, first, id);"
                               "CREATE INDEX subjects_series ON subjects (series, first);"
-                              "CREATE INDEX series_started ON series (started, id);"
+                              "CREATE INDEX series_first ON series (first, id);"
                               "CREATE INDEX annotations_about ON annotations (about, made, id);";
 
 int wb_index_create(struct wb_db *db, struct wb_err *err)

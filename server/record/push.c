@@ -29,8 +29,9 @@ struct offer {
 struct push {
     struct wb_store *s;
     const char *remote;
-    wb_json *state; /* {remote: {pushed: {ref: hex}, failures, next_ms}} */
-    wb_json *mine;  /* state[remote], borrowed */
+    char *name;     /* of it, without secrets: what is kept and told */
+    wb_json *state; /* {name: {pushed: {ref: hex}, failures, next_ms}} */
+    wb_json *mine;  /* state[name], borrowed */
     struct offer *v;
     size_t n, cap;
 };
@@ -47,23 +48,48 @@ static void push_release(struct push *p)
         free(p->v[i].reason);
     }
     free(p->v);
+    free(p->name);
     wb_json_free(p->state);
+}
+
+/* "https://user:secret@host/x" -> "https://host/x". */
+static char *name_of(const char *remote)
+{
+    const char *scheme = strstr(remote, "://"), *host = scheme ? scheme + 3 : NULL, *at = NULL;
+
+    for (const char *c = host; c && *c && !strchr("/?#", *c); c++)
+        if (*c == '@')
+            at = c;
+    return at ? wb_strf("%.*s%s", (int)(host - remote), remote, at + 1) : wb_strdup(remote);
+}
+
+/* The same under names; files of earlier versions had the remotes as they were typed. */
+static wb_json *named(const wb_json *state)
+{
+    wb_json *out = wb_json_object();
+
+    for (void *it = wb_json_first(state); it; it = wb_json_next(state, it)) {
+        WB_AUTO_FREE char *name = name_of(wb_json_iter_key(it));
+
+        if (!strcmp(name, wb_json_iter_key(it)) || !wb_json_get(out, name))
+            wb_json_set(out, name, wb_json_ref(wb_json_iter_value(it)));
+    }
+    return out;
 }
 
 /* A state that cannot be read is none: all is offered again, which does no harm. */
 static void read_state(struct push *p)
 {
     WB_AUTO_FREE char *path = state_path(p->s);
+    WB_AUTO_JSON wb_json *file = NULL;
 
-    if (wb_json_read_file(path, STATE_MAX, &p->state, NULL) < 0 ||
-        wb_json_type(p->state) != WB_JSON_OBJECT) {
-        wb_json_free(p->state);
-        p->state = wb_json_object();
-    }
-    p->mine = wb_json_get(p->state, p->remote);
+    WB_IGNORE(wb_json_read_file(path, STATE_MAX, &file, NULL));
+    p->name = name_of(p->remote);
+    p->state = named(wb_json_type(file) == WB_JSON_OBJECT ? file : NULL);
+    p->mine = wb_json_get(p->state, p->name);
     if (wb_json_type(p->mine) != WB_JSON_OBJECT) {
         p->mine = wb_json_object();
-        wb_json_set(p->state, p->remote, p->mine);
+        wb_json_set(p->state, p->name, p->mine);
     }
     if (wb_json_type(wb_json_get(p->mine, "pushed")) != WB_JSON_OBJECT)
         wb_json_set(p->mine, "pushed", wb_json_object());
@@ -219,7 +245,7 @@ static int fail_refused(const struct push *p, size_t refused, struct wb_err *err
         if (p->v[i].reason)
             wb_buf_addf(&names, " (%.100s)", p->v[i].reason);
     }
-    rc = wb_fail(err, WB_CONFLICT, "%.100s refused %zu reference%s: %s%s", p->remote, refused,
+    rc = wb_fail(err, WB_CONFLICT, "%.100s refused %zu reference%s: %s%s", p->name, refused,
                  refused == 1 ? "" : "s", wb_buf_str(&names), refused > told ? ", ..." : "");
     wb_buf_release(&names);
     return rc;
@@ -262,7 +288,7 @@ static int run_push(struct push *p, const struct wb_cancel *cancel, struct wb_er
     else if (rc == 0 && res.exit_code != 0) {
         WB_AUTO_FREE char *said = wb_last_line(wb_buf_str(&res.err));
 
-        rc = wb_fail(err, WB_UNAVAILABLE, "cannot push to %s: %s", p->remote, said);
+        rc = wb_fail(err, WB_UNAVAILABLE, "cannot push to %s: %s", p->name, said);
     }
     wb_child_release(&res);
     return rc;
@@ -303,7 +329,7 @@ static wb_json *make_report(const struct push *p)
     }
     if (next)
         wb_format_time(next, &at);
-    wb_json_set_str(report, "remote", p->remote);
+    wb_json_set_str(report, "remote", p->name);
     wb_json_set(report, "refs", refs);
     wb_json_set_int(report, "pending", pending);
     wb_json_set_str(report, "next_at", next ? wb_buf_str(&at) : NULL);
@@ -374,9 +400,11 @@ int wb_store_push_due(struct wb_store *s, const char *remote, int64_t now_ms, bo
 int wb_store_push_remotes(struct wb_store *s, struct wb_strv *out, struct wb_err *err)
 {
     WB_AUTO_FREE char *path = state_path(s);
+    WB_AUTO_JSON wb_json *file = NULL;
     WB_AUTO_JSON wb_json *state = NULL;
-    int rc = wb_path_exists(path) ? wb_json_read_file(path, STATE_MAX, &state, err) : 0;
+    int rc = wb_path_exists(path) ? wb_json_read_file(path, STATE_MAX, &file, err) : 0;
 
+    state = named(file);
     for (void *it = wb_json_first(state); it; it = wb_json_next(state, it))
         wb_strv_add(out, wb_json_iter_key(it));
     return rc;

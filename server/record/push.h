@@ -27,7 +27,8 @@ int wb_store_push(struct wb_store *s, const char *remote, int64_t now_ms,
 int wb_store_push_due(struct wb_store *s, const char *remote, int64_t now_ms, bool *pending,
                       int64_t *not_before_ms, struct wb_err *err) WB_MUST_CHECK;
 
-/* Names of the remotes that were pushed to, appended; none in a store that never was. */
+/* Names of the remotes that were pushed to, appended; none in a store that never was. A URL stands
+ * there without user and password, as in reports and errors. */
 int wb_store_push_remotes(struct wb_store *s, struct wb_strv *out,
                           struct wb_err *err) WB_MUST_CHECK;
 

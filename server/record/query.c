@@ -149,8 +149,8 @@ static int bad_cursor(const struct wb_query *q, struct wb_err *err)
 }
 
 /* Adds where the page begins. *id is the rest of the cursor, borrowed from it. */
-static int add_cursor(struct ask *a, const struct wb_query *q, const char *id_column,
-                      struct wb_err *err)
+static int add_cursor(struct ask *a, const struct wb_query *q, const char *key_column,
+                      const char *id_column, struct wb_err *err)
 {
     const char *order = order_columns[q->order], *c = q->cursor, *end;
     WB_AUTO_FREE char *key = NULL;
@@ -170,18 +170,19 @@ static int add_cursor(struct ask *a, const struct wb_query *q, const char *id_co
     a->v[a->n].is_real = !is_time;
     a->v[a->n + 1].text = end + 1;
     a->n += 2;
-    wb_buf_addf(&a->sql, "%s(%s, %s) %s (?, ?)", a->has_where ? " AND " : " WHERE ", order,
+    wb_buf_addf(&a->sql, "%s(%s, %s) %s (?, ?)", a->has_where ? " AND " : " WHERE ", key_column,
                 id_column, q->ascending ? ">" : "<");
     a->has_where = true;
     return 0;
 }
 
 /* limit: of rows that are read, one more than are shown; 0: all. */
-static void add_order(struct ask *a, const struct wb_query *q, const char *id_column, size_t limit)
+static void add_order(struct ask *a, const struct wb_query *q, const char *key_column,
+                      const char *id_column, size_t limit)
 {
     const char *way = q->ascending ? "ASC" : "DESC";
 
-    wb_buf_addf(&a->sql, " ORDER BY %s %s, %s %s", order_columns[q->order], way, id_column, way);
+    wb_buf_addf(&a->sql, " ORDER BY %s %s, %s %s", key_column, way, id_column, way);
     if (limit)
         wb_buf_addf(&a->sql, " LIMIT %zu", limit + 1);
 }
@@ -252,7 +253,7 @@ static int find_damaged(struct wb_db *db, struct runs_question *a, struct wb_err
     WB_AUTO_STMT struct wb_stmt *st = NULL;
     int rc;
 
-    if (!has_filter(a->q))
+    if (!has_filter(a->q) || a->q->pass_damaged)
         return 0;
     rc = wb_db_prepare(db, sql, &st, err);
     if (rc == 0)
@@ -279,12 +280,12 @@ static int read_rows(struct wb_db *db, void *arg, struct wb_err *err)
     wb_buf_addf(&a.sql, "SELECT run, summary, started, %s FROM runs", order_columns[q->order]);
     rc = add_filters(&a, q, err);
     if (rc == 0)
-        rc = add_cursor(&a, q, "run", err);
+        rc = add_cursor(&a, q, order_columns[q->order], "run", err);
     if (rc < 0) {
         wb_buf_release(&a.sql);
         return rc;
     }
-    add_order(&a, q, "run", question->limit);
+    add_order(&a, q, order_columns[q->order], "run", question->limit);
     rc = ask_run(&a, db, &st, err);
     while (rc == 0 && (rc = wb_index_next(st, err)) == 1) {
         struct row r = {.run = wb_strdup(wb_stmt_text(st, 0)),
@@ -320,7 +321,7 @@ static int read_item(struct wb_store *s, const struct wb_query *q, const struct 
     if (rc == 0 &&
         (strcmp(wb_json_str_or(summary, "id", ""), r->run) != 0 || !is_wanted(q, summary)))
         *wrong = true;
-    if (rc < 0 && (has_filter(q) || rc == -WB_IO)) {
+    if (rc < 0 && ((has_filter(q) && !q->pass_damaged) || rc == -WB_IO)) {
         if (err)
             *err = why;
         return wb_wrap(err, "%s ('weighbridge verify %s' tells more)", r->run, r->run);
@@ -402,8 +403,9 @@ int wb_store_runs(struct wb_store *s, const struct wb_query *q, wb_json **items,
 /* ---- campaigns and series ---- */
 
 struct group {
-    const char *table, *columns; /* the first column is the id, the second `started` */
+    const char *table, *columns; /* the first column is the id, the second `first` */
     const char *of_runs;         /* the column of runs that names it */
+    const char *of_study;        /* the condition for those with a run of a study */
     int (*item)(struct wb_db *db, const struct wb_stmt *st, wb_json *o, struct wb_err *err);
 };
 
@@ -442,14 +444,35 @@ static int campaign_item(struct wb_db *db, const struct wb_stmt *st, wb_json *o,
     return rc;
 }
 
+/* Whether one version and commit stands there with two digests. */
+static int find_changed(struct wb_db *db, const char *series, bool *changed, struct wb_err *err)
+{
+    WB_AUTO_STMT struct wb_stmt *st = NULL;
+    int rc = wb_db_prepare(db,
+                           "SELECT 1 FROM subjects WHERE series = ? AND digest IS NOT NULL"
+                           " GROUP BY coalesce(version, ''), coalesce(commit_id, '')"
+                           " HAVING count(DISTINCT digest) > 1 LIMIT 1",
+                           &st, err);
+
+    if (rc == 0) {
+        wb_stmt_set_text(st, 1, series);
+        rc = wb_index_next(st, err);
+    }
+    *changed = rc == 1;
+    return rc < 0 ? rc : 0;
+}
+
 static int add_subjects(struct wb_db *db, const char *series, wb_json *o, struct wb_err *err)
 {
     WB_AUTO_STMT struct wb_stmt *st = NULL;
     wb_json *list = wb_json_array();
     bool changed = false;
-    int rc;
+    int rc = find_changed(db, series, &changed, err);
 
     wb_json_set(o, "subjects", list);
+    wb_json_set_bool(o, "digest_changed", changed);
+    if (rc < 0)
+        return rc;
     rc = wb_db_prepare(db,
                        "SELECT version, digest, runs, first, last, commit_id, built FROM"
                        " (SELECT *, coalesce(built, first) AS at FROM subjects WHERE series = ?"
@@ -465,13 +488,6 @@ static int add_subjects(struct wb_db *db, const char *series, wb_json *o, struct
         const char *commit = wb_stmt_text(st, 5);
         wb_json *subject = wb_json_object();
 
-        for (size_t i = 0; digest && i < wb_json_len(list); i++) {
-            const wb_json *b = wb_json_at(list, i);
-
-            changed |= wb_json_string(wb_json_get(b, "digest")) &&
-                       !strcmp(wb_json_str_or(b, "version", ""), version ? version : "") &&
-                       !strcmp(wb_json_str_or(b, "commit", ""), commit ? commit : "");
-        }
         wb_json_set_str(subject, "version", version);
         wb_json_set_str(subject, "commit", commit);
         if (wb_stmt_is_null(st, 6))
@@ -485,7 +501,6 @@ static int add_subjects(struct wb_db *db, const char *series, wb_json *o, struct
         wb_json_push(list, subject);
         rc = 0;
     }
-    wb_json_set_bool(o, "digest_changed", changed);
     return rc;
 }
 
@@ -497,38 +512,52 @@ static int series_item(struct wb_db *db, const struct wb_stmt *st, wb_json *o, s
         wb_json_set_str(o, texts[i], wb_stmt_text(st, (int)i + 2));
     wb_json_set_int(o, "runs", wb_stmt_int(st, 7));
     wb_json_set_int(o, "campaigns", wb_stmt_int(st, 8));
-    set_time(o, "first_at", wb_stmt_int(st, 9));
-    set_time(o, "last_at", wb_stmt_int(st, 1));
+    set_time(o, "first_at", wb_stmt_int(st, 1));
+    set_time(o, "last_at", wb_stmt_int(st, 9));
     return add_subjects(db, wb_stmt_text(st, 0), o, err);
 }
 
 static const struct group campaigns = {
     .table = "campaigns",
-    .columns = "id, started, study, rounds, runs, ok, first, ended",
+    .columns = "id, first, study, rounds, runs, ok, first, ended",
     .of_runs = "campaign",
+    .of_study = "study = ?",
     .item = campaign_item,
 };
 static const struct group series = {
     .table = "series",
-    .columns = "id, started, study, arm, recipe, version, host_class, runs, campaigns, first",
+    .columns = "id, first, study, arm, recipe, version, host_class, runs, campaigns, started",
     .of_runs = "series",
+    /* a seek for each series of the page instead of a look at all runs of the study */
+    .of_study = "EXISTS (SELECT 1 FROM runs WHERE runs.series = series.id AND runs.study = ?)",
     .item = series_item,
 };
 
+static bool has_study_alone(const struct wb_query *q)
+{
+    struct wb_query other = *q;
+
+    other.study = NULL;
+    return q->study && !has_filter(&other);
+}
+
+/* By their first run: that stays where it is while runs come in, so that pages lose nothing. */
 static int ask_group(struct ask *a, const struct group *g, const struct wb_query *q, size_t limit,
                      struct wb_err *err)
 {
     int rc = 0;
 
     wb_buf_addf(&a->sql, "SELECT %s FROM %s", g->columns, g->table);
-    if (has_filter(q)) {
+    if (has_study_alone(q)) {
+        ask_text(a, g->of_study, q->study);
+    } else if (has_filter(q)) {
         wb_buf_addf(&a->sql, " WHERE id IN (SELECT %s FROM runs", g->of_runs);
         rc = add_filters(a, q, err);
         wb_buf_adds(&a->sql, ")");
     }
     if (rc == 0)
-        rc = add_cursor(a, q, "id", err);
-    add_order(a, q, "id", limit);
+        rc = add_cursor(a, q, "first", "id", err);
+    add_order(a, q, "first", "id", limit);
     return rc;
 }
 
@@ -595,6 +624,15 @@ static int groups(struct wb_store *s, const struct group *g, const struct wb_que
     return 0;
 }
 
+char *wb_campaign_cursor(const struct wb_query *q, const wb_json *item)
+{
+    int64_t ms = 0;
+
+    if (wb_parse_time(wb_json_str_or(item, "started_at", ""), &ms, NULL) < 0)
+        return NULL;
+    return make_cursor(q, wb_json_str_or(item, "id", ""), 0, ms);
+}
+
 int wb_store_campaigns(struct wb_store *s, const struct wb_query *q, wb_json **items, char **next,
                        struct wb_err *err)
 {
@@ -605,6 +643,81 @@ int wb_store_series(struct wb_store *s, const struct wb_query *q, wb_json **item
                     struct wb_err *err)
 {
     return groups(s, &series, q, items, next, err);
+}
+
+/* ---- all series ---- */
+
+static int read_keys(struct wb_db *db, void *arg, struct wb_err *err)
+{
+    static const char sql[] = "SELECT series FROM runs WHERE series IS NOT NULL GROUP BY series"
+                              " ORDER BY max(started) DESC, max(run) DESC";
+    WB_AUTO_STMT struct wb_stmt *st = NULL;
+    struct wb_strv *keys = arg;
+    int rc = wb_db_prepare(db, sql, &st, err);
+
+    wb_strv_release(keys);
+    *keys = (struct wb_strv){0};
+    while (rc == 0 && (rc = wb_index_next(st, err)) == 1) {
+        wb_strv_add(keys, wb_stmt_text(st, 0));
+        rc = 0;
+    }
+    return rc;
+}
+
+int wb_store_series_keys(struct wb_store *s, struct wb_strv *keys, struct wb_err *err)
+{
+    int rc = wb_index_ask(s, read_keys, keys, err);
+
+    if (rc < 0) {
+        wb_strv_release(keys);
+        *keys = (struct wb_strv){0};
+    }
+    return rc;
+}
+
+/* ---- outcomes ---- */
+
+struct outcomes_question {
+    const char *campaign;
+    wb_json *counts;
+    int64_t recorded;
+};
+
+static int read_outcomes(struct wb_db *db, void *arg, struct wb_err *err)
+{
+    static const char sql[] = "SELECT iif(damaged IS NULL, coalesce(outcome, 'damaged'),"
+                              " 'damaged') AS word, count(*) FROM runs WHERE campaign = ?"
+                              " GROUP BY word ORDER BY word";
+    struct outcomes_question *a = arg;
+    WB_AUTO_STMT struct wb_stmt *st = NULL;
+    int rc = wb_db_prepare(db, sql, &st, err);
+
+    wb_json_free(a->counts);
+    a->counts = wb_json_object();
+    a->recorded = 0;
+    if (rc == 0)
+        wb_stmt_set_text(st, 1, a->campaign);
+    while (rc == 0 && (rc = wb_index_next(st, err)) == 1) {
+        wb_json_set_int(a->counts, wb_stmt_text(st, 0), wb_stmt_int(st, 1));
+        a->recorded += wb_stmt_int(st, 1);
+        rc = 0;
+    }
+    return rc;
+}
+
+int wb_store_outcomes(struct wb_store *s, const char *campaign, wb_json **counts, int64_t *recorded,
+                      struct wb_err *err)
+{
+    struct outcomes_question a = {.campaign = campaign};
+    int rc = wb_index_ask(s, read_outcomes, &a, err);
+
+    if (rc < 0) {
+        wb_json_free(a.counts);
+        return rc;
+    }
+    *counts = a.counts;
+    *recorded = a.recorded;
+    return 0;
 }
 
 /* ---- hosts ---- */

@@ -17,7 +17,7 @@
 #include "server/record/store.h"
 
 enum wb_order {
-    WB_BY_STARTED,    /* when the run, or the newest run of a campaign or series, was started */
+    WB_BY_STARTED,    /* when the run, or the first run of a campaign or series, was started */
     WB_BY_THROUGHPUT, /* runs: the headline's figure; those without one come last when falling */
     WB_BY_P99
 };
@@ -33,6 +33,7 @@ struct wb_query {
                                   after, before */
     enum wb_order order;       /* runs only */
     bool ascending;
+    bool pass_damaged;  /* runs: with a filter, pass over what cannot be read instead of failing */
     const char *cursor; /* `next` of the page before, of the same question; NULL: the first */
     size_t limit;       /* 1 to WB_PAGE_MAX; 0: WB_PAGE_DEFAULT */
 };
@@ -46,6 +47,9 @@ int wb_store_runs(struct wb_store *s, const struct wb_query *q, wb_json **items,
 /* The same for campaigns: {id, study, arms [labels], rounds, runs, ok, started_at, ended_at}. */
 int wb_store_campaigns(struct wb_store *s, const struct wb_query *q, wb_json **items, char **next,
                        struct wb_err *err) WB_MUST_CHECK;
+/* The cursor that goes on behind an item of such a list (q: the question it answers, without its
+ * cursor). Owned; NULL when it is no such item. */
+char *wb_campaign_cursor(const struct wb_query *q, const wb_json *item);
 /* The same for series, histories of one arm whatever study asked for it: {id (the key), study,
  * arm, recipe, version, host_class (of the newest run), runs, campaigns, first_at, last_at,
  * subjects [{version, commit, built, digest, runs, first_at, last_at}, oldest first: by when they
@@ -54,6 +58,9 @@ int wb_store_campaigns(struct wb_store *s, const struct wb_query *q, wb_json **i
  * hold it. digest_changed: one version and commit stands there with two digests. */
 int wb_store_series(struct wb_store *s, const struct wb_query *q, wb_json **items, char **next,
                     struct wb_err *err) WB_MUST_CHECK;
+/* The keys of all series into an empty list, that with the newest run first. */
+int wb_store_series_keys(struct wb_store *s, struct wb_strv *keys,
+                         struct wb_err *err) WB_MUST_CHECK;
 /* Hosts that runs were on, one item for each host and class it had, newest use first (at most
  * WB_PAGE_MAX; cursor, order and limit of q mean nothing): {id (its name), host_class, runs, ok,
  * first_at, last_at}. */
@@ -76,6 +83,12 @@ enum wb_stamp { WB_STAMP_CAMPAIGN, WB_STAMP_SERIES, WB_STAMP_STORE };
  * them. */
 int wb_store_stamp(struct wb_store *s, enum wb_stamp of, const char *id, char hex[WB_SHA256_HEX],
                    struct wb_err *err) WB_MUST_CHECK;
+
+/* How many runs of a campaign are recorded with each outcome: an object of numbers, owned; a run
+ * without a readable outcome counts as "damaged". *recorded is their sum. Reads the index only, so
+ * a damaged record elsewhere in the store hides nothing. */
+int wb_store_outcomes(struct wb_store *s, const char *campaign, wb_json **counts, int64_t *recorded,
+                      struct wb_err *err) WB_MUST_CHECK;
 
 /* Throws the index away and makes it anew. *runs (may be NULL): how many it has. */
 int wb_store_reindex(struct wb_store *s, size_t *runs, struct wb_err *err) WB_MUST_CHECK;

@@ -50,7 +50,8 @@ int wb_store_list(struct wb_store *s, const struct wb_list_filter *f, wb_json **
                                .arm = g->arm,
                                .outcome = g->outcome,
                                .series = g->series,
-                               .since = g->since};
+                               .since = g->since,
+                               .pass_damaged = g->pass_damaged};
 
     return wb_index_runs(s, &q, g->limit, out, NULL, err);
 }

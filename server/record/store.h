@@ -77,6 +77,7 @@ struct wb_list_filter {
     const char *campaign, *arm, *outcome, *series; /* exact; NULL: any */
     const char *since;                             /* as in query.h */
     size_t limit;                                  /* 0: all */
+    bool pass_damaged;                             /* as in query.h */
 };
 /* Summaries, newest first (an array, owned), over all controllers' refs. f may be NULL. A record
  * that cannot be read stands there as {id, damaged: text}; with something asked for it is

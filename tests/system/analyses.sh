@@ -62,4 +62,12 @@ check "one that is not clear is told" grep -q 'more than one' "$tmp/err"
 finding=$(get /findings | json items.0.id)
 "$wb" annotate "$finding" accepted meant --store "$store" >"$tmp/out" 2>&1
 is "an accepted finding is so over REST" accepted "$(get /findings | json items.0.state)"
+
+# ---- a report leaves out what people excluded, whoever asks ----
+say compare cmp_23 | plain >"$tmp/before"
+run=$(say list runs --campaign cmp_23 | json items.0.id)
+"$wb" annotate "$run" excluded "the disk was being replaced" --store "$store" >"$tmp/out" 2>&1
+same "the report of a campaign" /campaigns/cmp_23/report compare cmp_23
+get /campaigns/cmp_23/report | plain >"$tmp/after"
+check "without the excluded run" test "$(cat "$tmp/before")" != "$(cat "$tmp/after")"
 summary

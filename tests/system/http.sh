@@ -150,6 +150,10 @@ get "/runs/$run/artifacts/big.bin" -H 'Range: bytes=1-2' -H 'If-Range: "other"'
 is "and all of what was changed since" "200 100000000" "$status $(wc -c <"$tmp/answer")"
 get "/runs/$run/artifacts/big.bin" -H "If-None-Match: $tag"
 is "and nothing when it is known" "304 0" "$status $(wc -c <"$tmp/answer")"
+get "/runs/$run/log?stream=big.bin&from=99999990"
+check "a log of it from any byte on" cmp -s "$tmp/answer" <(tail -c 10 "$tmp/big")
+get "/runs/$run/log?stream=other"
+is "a log that is none" 404 "$status"
 check "it was taken out of git once" test "$(find "$WB_STATE/service/raw" -size +90M | wc -l)" = 1
 check "and held in no memory" test "$(awk '/^RssAnon/ { print $2 }' "/proc/$server/status")" -lt 250000
 get "/runs/$run/timeline"
@@ -161,6 +165,24 @@ get "/runs/$first/artifacts/db0.log"
 is "what was pruned is said so" "410 /problems/raw-pruned" "$status $(answer type)"
 get "/runs/$first/timeline"
 is "in a timeline, too" "200 true" "$status $(answer pruned)"
+
+# ---- conditions of reads and writes ----
+perl -MJSON::PP -e 'print encode_json({book_text => "book: lab\ndate: 2026-11-01\ncurrency: EUR\nsource: invoices\nhosts:\n  - {class: \"*\", per_hour: 1.2}\n"})' >"$tmp/book"
+put=(-X PUT -H 'Content-Type: application/json' -d "@$tmp/book")
+get /price-books/lab "${put[@]}" -H 'If-None-Match: *'
+is "a book that is not there yet is stored" 201 "$status"
+get /price-books/lab -H 'Accept-Encoding: gzip'
+is "it has one tag" '200 "v1" 1' "$status $(header ETag) $(grep -ci '^etag:' "$tmp/headers")"
+get /price-books/lab -H 'If-None-Match: "v1"'
+is "by which it is known" 304 "$status"
+get /price-books/lab "${put[@]}" -H 'If-None-Match: *' -H 'If-Match: "v1"'
+is "one that is there is not stored over" 412 "$status"
+get /price-books/lab "${put[@]}" -H 'If-None-Match: "v7"' -H 'If-Match: "v1"'
+is "a write is answered by what came of it" '200 "v2"' "$status $(header ETag)"
+get /price-books/lab -X DELETE -H 'If-None-Match: *' -H 'If-Match: "v2"'
+is "a condition that nothing looks at is refused" 400 "$status"
+get /price-books/lab
+is "before anything is done" '200 "v2"' "$status $(header ETag)"
 
 # ---- forms of an answer ----
 get '/runs?limit=50' -H 'Accept-Encoding: gzip'

@@ -244,6 +244,9 @@ is "one that is no list" 13 "$rc"
 hostile 'HTTP/1.1 429 Too Many\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n'
 there list
 is "one that wants too much patience" 25 "$rc"
+hostile 'HTTP/1.1 503 Not now\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n'
+there api POST /api/v1/runs/run_x/annotations -d '{"type": "note", "text": "once"}'
+is "a write that may have been done is not sent again" "23 1" "$rc $(grep -c '^POST' "$tmp/seen.by")"
 hostile 'HTTP/1.1 404 No\r\nContent-Type: application/problem+json\r\nContent-Length: 15\r\n\r\n{"detail": "\x"'
 there list
 is "a problem that is none" 21 "$rc"

@@ -389,6 +389,46 @@ static void findings(void **state)
     wb_json_free(h.runs);
 }
 
+/* Series by series gives what all at once gives. */
+static void findings_in_parts(void **state)
+{
+    static const char *const keys[] = {KEY_A, KEY_B};
+    struct history h = begin(6);
+    struct wb_trend_question q = question(NULL);
+    struct wb_finder *f = wb_finder_new(&q);
+    struct wb_buf one = WB_BUF_INIT(1 << 20), parts = WB_BUF_INIT(1 << 20);
+    WB_AUTO_JSON wb_json *list = NULL;
+    WB_AUTO_JSON wb_json *whole = NULL;
+    WB_AUTO_JSON wb_json *found = NULL;
+    WB_AUTO_JSON wb_json *order = NULL;
+
+    (void)state;
+    add_nights(&h, 30, 1000, 900);
+    add_nights(&h, 10, 920, 830);
+    add_nights(&h, 10, 920, 900);
+    list = summaries(&h);
+    order = wb_series_list(list);
+    assert_int_equal(wb_json_len(order), WB_LEN(keys));
+    assert_int_equal(wb_findings(list, &q, &whole, NULL), 0);
+    assert_int_equal(wb_json_len(whole), 2);
+    for (size_t k = 0; k < WB_LEN(keys); k++) {
+        const char *key = wb_json_str_or(wb_json_at(order, k), "id", "");
+        WB_AUTO_JSON wb_json *part = wb_json_array();
+        for (size_t i = 0; i < wb_json_len(list); i++)
+            if (strcmp(wb_json_str_or(wb_json_at(list, i), "series_key", ""), key) == 0)
+                wb_json_push(part, wb_json_ref(wb_json_at(list, i)));
+        assert_int_equal(wb_finder_add(f, part, NULL), 0);
+    }
+    found = wb_finder_end(f);
+    wb_finder_free(f);
+    wb_json_canonical(whole, &one);
+    wb_json_canonical(found, &parts);
+    assert_string_equal(wb_buf_str(&parts), wb_buf_str(&one));
+    wb_buf_release(&one);
+    wb_buf_release(&parts);
+    wb_json_free(h.runs);
+}
+
 /* Runs of the newest night get this subject. */
 static void name_night(const struct history *h, const char *commit, int built_day)
 {
@@ -508,6 +548,7 @@ int main(void)
         cmocka_unit_test(since_and_previous),
         cmocka_unit_test(series_by_name),
         cmocka_unit_test(findings),
+        cmocka_unit_test(findings_in_parts),
         cmocka_unit_test(builds_order_the_nights),
         cmocka_unit_test(one_build_that_changes_is_told),
         cmocka_unit_test(builds_do_not_cross_a_change_of_environment),

@@ -174,7 +174,7 @@ static void what_does_not_shrink_is_left(void **state)
 /* Either form's tag is known again, and told as the client has it. */
 static void the_compressed_form_is_known_again(void **state)
 {
-    struct wb_request q = {0};
+    struct wb_request q = {.method = wb_strdup("GET")};
     struct wb_answer a = {0};
 
     (void)state;

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -160,7 +161,8 @@ static void who_comes_back_gets_what_was_missed(void **state)
     l = listen_to(h, &s, 5, 0, NULL); /* of an earlier server: too old */
     expect(l, 64, "retry: 3000\n\nid: 1002\nevent: reset\ndata: {}\n\n");
     wb_listener_free(l);
-    l = listen_to(h, &s, 9999, 0, NULL); /* never given here */
+    assert_int_equal(wb_hub_dropped(h), 0); /* those were not of this one */
+    l = listen_to(h, &s, 9999, 0, NULL);    /* never given here */
     expect(l, 64, "retry: 3000\n\nid: 1002\nevent: reset\ndata: {}\n\n");
     wb_listener_free(l);
     assert_int_equal(wb_hub_listeners(h), 0);
@@ -183,6 +185,18 @@ static void a_slow_reader_is_reset_and_told(void **state)
         expect(l, 64, want);
     }
     assert_int_equal(wb_hub_dropped(h), 10);
+    {
+        struct wb_hub *later = wb_hub_new(1000000);
+        struct wb_listener *back;
+
+        for (int i = 0; i < WB_HUB_EVENTS + 10; i++)
+            publish(later, "a", i);
+        back = listen_to(later, &s, 5, 0, NULL);
+        free(drain(back, 64));
+        assert_int_equal(wb_hub_dropped(later), 10);
+        wb_listener_free(back);
+        wb_hub_free(later);
+    }
     publish(h, "a", 7);
     {
         WB_AUTO_FREE char *want =

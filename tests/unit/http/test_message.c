@@ -161,7 +161,7 @@ static const char *header(const struct wb_answer *a, const char *name)
 
 static void an_entity_that_is_known_is_not_sent(void **state)
 {
-    struct wb_request q = {0};
+    struct wb_request q = {.method = wb_strdup("GET")};
     struct wb_answer a = {0};
     WB_AUTO_FREE char *tag = NULL;
 
@@ -185,6 +185,67 @@ static void an_entity_that_is_known_is_not_sent(void **state)
     assert_null(header(&a, "ETag"));
     wb_answer_release(&a);
     wb_request_release(&q);
+}
+
+/* 304 belongs to reading; a write that was done answers what came of it. */
+static void a_write_is_never_answered_with_304(void **state)
+{
+    static const struct {
+        const char *method;
+        int status;
+    } rows[] = {{"GET", 304}, {"HEAD", 304}, {"PUT", 200}, {"PATCH", 200}, {"POST", 200}};
+
+    (void)state;
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        struct wb_request q = {.method = wb_strdup(rows[i].method)};
+        struct wb_answer a = {0};
+
+        q.headers[WB_H_IF_NONE_MATCH] = wb_strdup("*");
+        wb_answer_json(&q, &a, 200, wb_json_object());
+        assert_int_equal(a.status, rows[i].status);
+        assert_int_equal(a.body.len, rows[i].status == 304 ? 0 : 3);
+        wb_answer_release(&a);
+        wb_request_release(&q);
+    }
+}
+
+static void an_answer_has_one_tag(void **state)
+{
+    struct wb_request q = {.method = wb_strdup("GET")};
+    struct wb_answer a = {0};
+    size_t n = 0;
+
+    (void)state;
+    assert_false(wb_answer_tag(&q, &a, "\"v3\""));
+    wb_answer_json(&q, &a, 200, wb_json_object());
+    for (size_t i = 0; i < a.nheaders; i++)
+        n += !strcmp(a.headers[i].name, "ETag");
+    assert_int_equal(n, 1);
+    assert_string_equal(header(&a, "ETag"), "\"v3\"");
+    wb_answer_release(&a);
+    wb_request_release(&q);
+}
+
+static void what_was_written_is_told_whatever_memory_there_is(void **state)
+{
+    static const struct {
+        const char *method;
+        size_t n;
+        bool may;
+    } rows[] = {
+        {"GET", WB_HTTP_SMALL_ANSWER, true},      {"HEAD", WB_HTTP_SMALL_ANSWER, true},
+        {"GET", WB_HTTP_SMALL_ANSWER - 1, false}, {"POST", WB_HTTP_SMALL_ANSWER, false},
+        {"PATCH", WB_HTTP_SMALL_ANSWER, false},   {"DELETE", 0, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        struct wb_request q = {.method = wb_strdup(rows[i].method)};
+        struct wb_answer a = {.body = {.len = rows[i].n}};
+
+        assert_int_equal(wb_answer_may_be_refused(&q, &a), rows[i].may);
+        wb_request_release(&q);
+    }
 }
 
 static void the_next_page_keeps_the_query(void **state)
@@ -254,6 +315,9 @@ int main(void)
         cmocka_unit_test(tags_are_found_in_lists),
         cmocka_unit_test(cookies_are_found_by_their_whole_name),
         cmocka_unit_test(an_entity_that_is_known_is_not_sent),
+        cmocka_unit_test(a_write_is_never_answered_with_304),
+        cmocka_unit_test(an_answer_has_one_tag),
+        cmocka_unit_test(what_was_written_is_told_whatever_memory_there_is),
         cmocka_unit_test(the_next_page_keeps_the_query),
         cmocka_unit_test(headers_cannot_be_split),
         cmocka_unit_test(errors_have_their_status),

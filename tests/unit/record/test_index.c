@@ -303,6 +303,164 @@ static void test_groups(void **state)
     wb_store_close(s);
 }
 
+/* Commits record n as one of a campaign and a series. */
+static void commit_of(struct wb_store *s, int n, const char *campaign, const char *series,
+                      const char *outcome)
+{
+    struct wb_record r = make_record(n);
+    struct wb_err err = WB_ERR_INIT;
+    char commit[41];
+
+    wb_json_set_str(r.summary, "campaign", campaign);
+    wb_json_set_str(r.summary, "series_key", series);
+    wb_json_set_str(r.summary, "outcome", outcome);
+    assert_int_equal(wb_store_commit(s, &r, commit, &err), 0);
+    wb_record_release(&r);
+}
+
+/* Takes the summary of record n out of the store. */
+static void lose_summary(const char *dir, int n)
+{
+    WB_AUTO_FREE char *spec = wb_strf(
+        "refs/heads/records/lab:runs/2026/11/30/run_01JX8AB%03dCDEFGHJKMNPQRST/summary.json", n);
+    WB_AUTO_FREE char *id = git(dir, "rev-parse", spec);
+    WB_AUTO_FREE char *path = wb_strf("%s/store.git/objects/%.2s/%s", dir, id, id + 2);
+
+    assert_int_equal(unlink(path), 0);
+}
+
+/* One damaged record hides nothing of the others' progress. */
+static void test_outcomes(void **state)
+{
+    struct wb_store *s = open_store(*state, true);
+    struct wb_err err = WB_ERR_INIT;
+    WB_AUTO_JSON wb_json *list = NULL;
+    WB_AUTO_JSON wb_json *passed = NULL;
+    WB_AUTO_JSON wb_json *counts = NULL;
+    WB_AUTO_JSON wb_json *none = NULL;
+    const struct wb_list_filter strict = {.series = "s1"};
+    const struct wb_list_filter lenient = {.series = "s1", .pass_damaged = true};
+    struct wb_strv keys = {0};
+    int64_t n = -1;
+
+    commit_of(s, 0, "cmp_A", "s1", "ok");
+    commit_of(s, 1, "cmp_A", "s2", "sut-error");
+    commit_of(s, 2, "cmp_A", "s1", "ok");
+    commit_of(s, 3, "cmp_B", "s3", "ok");
+    wb_store_close(s);
+    lose_summary(*state, 3);
+    s = open_store(*state, false);
+    assert_int_equal(wb_store_reindex(s, NULL, &err), 0);
+    assert_int_equal(wb_store_outcomes(s, "cmp_A", &counts, &n, &err), 0);
+    assert_int_equal(n, 3);
+    assert_int_equal(wb_json_len(counts), 2);
+    assert_int_equal(wb_json_int_or(counts, "ok", 0), 2);
+    assert_int_equal(wb_json_int_or(counts, "sut-error", 0), 1);
+    assert_int_equal(wb_store_outcomes(s, "cmp_none", &none, &n, &err), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(wb_json_len(none), 0);
+
+    assert_int_equal(wb_store_list(s, &strict, &list, &err), -WB_CORRUPT);
+    assert_int_equal(wb_store_list(s, &lenient, &passed, &err), 0);
+    assert_int_equal(wb_json_len(passed), 2);
+    assert_int_equal(wb_store_series_keys(s, &keys, &err), 0);
+    assert_int_equal(keys.n, 2);
+    assert_string_equal(keys.v[0], "s1"); /* the newest run that can be read */
+    assert_string_equal(keys.v[1], "s2");
+    wb_strv_release(&keys);
+    wb_store_close(s);
+}
+
+/* A campaign or series that gets a run between two pages is neither lost nor shown twice. */
+static void test_groups_hold_still(void **state)
+{
+    struct wb_store *s = open_store(*state, true);
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_query q = {.limit = 2, .study = "forms"};
+    WB_AUTO_JSON wb_json *first = NULL;
+    WB_AUTO_JSON wb_json *rest = NULL;
+    WB_AUTO_JSON wb_json *series = NULL;
+    WB_AUTO_JSON wb_json *more = NULL;
+    WB_AUTO_FREE char *next = NULL;
+    WB_AUTO_FREE char *own = NULL;
+    WB_AUTO_FREE char *next_series = NULL;
+    WB_AUTO_FREE char *none = NULL;
+
+    for (int n = 0; n < 4; n++) {
+        WB_AUTO_FREE char *campaign = wb_strf("cmp_%d", n);
+        WB_AUTO_FREE char *key = wb_strf("s%d", n);
+
+        commit_of(s, n, campaign, key, "ok");
+    }
+    assert_int_equal(wb_store_campaigns(s, &q, &first, &next, &err), 0);
+    assert_string_equal(wb_json_str_or(wb_json_at(first, 1), "id", ""), "cmp_2");
+    own = wb_campaign_cursor(&q, wb_json_at(first, 1));
+    assert_string_equal(own, next);
+    assert_int_equal(wb_store_series(s, &q, &series, &next_series, &err), 0);
+    assert_string_equal(wb_json_str_or(wb_json_at(series, 1), "id", ""), "s2");
+    commit_of(s, 9, "cmp_0", "s0", "ok");
+    q.cursor = next;
+    assert_int_equal(wb_store_campaigns(s, &q, &rest, &none, &err), 0);
+    assert_int_equal(wb_json_len(rest), 2);
+    assert_string_equal(wb_json_str_or(wb_json_at(rest, 1), "id", ""), "cmp_0");
+    assert_int_equal(wb_json_int_or(wb_json_at(rest, 1), "runs", 0), 2);
+    assert_null(none);
+    q.cursor = next_series;
+    assert_int_equal(wb_store_series(s, &q, &more, &none, &err), 0);
+    assert_int_equal(wb_json_len(more), 2);
+    assert_string_equal(wb_json_str_or(wb_json_at(more, 1), "id", ""), "s0");
+    assert_string_equal(wb_json_str_or(wb_json_at(more, 1), "last_at", ""),
+                        "2026-11-30T15:41:58.123Z");
+    assert_null(none);
+    assert_null(wb_campaign_cursor(&q, NULL));
+    {
+        const struct wb_query other = {.study = "none"};
+        WB_AUTO_JSON wb_json *a = NULL;
+        WB_AUTO_JSON wb_json *b = NULL;
+
+        assert_int_equal(wb_store_campaigns(s, &other, &a, &none, &err), 0);
+        assert_int_equal(wb_store_series(s, &other, &b, &none, &err), 0);
+        assert_int_equal(wb_json_len(a) + wb_json_len(b), 0);
+    }
+    wb_store_close(s);
+}
+
+/* Questions that are asked all day look at no more than their page. */
+static void test_plans(void **state)
+{
+    static const struct {
+        const char *sql, *index;
+    } rows[] = {
+        {"SELECT run FROM runs WHERE study = 'a' AND outcome = 'ok' ORDER BY started DESC, run DESC"
+         " LIMIT 51",
+         "runs_study_outcome"},
+        {"SELECT id FROM campaigns WHERE study = 'a' ORDER BY first DESC, id DESC LIMIT 51",
+         "campaigns_study"},
+        {"SELECT id FROM series WHERE EXISTS (SELECT 1 FROM runs WHERE runs.series = series.id AND"
+         " runs.study = 'a') ORDER BY first DESC, id DESC LIMIT 51",
+         "runs_series_study"},
+    };
+    struct wb_store *s = open_store(*state, true);
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_db *db = NULL;
+
+    commit_records(s, 0, 2);
+    assert_int_equal(wb_index_ready(s, &db, &err), 0);
+    for (size_t i = 0; i < WB_LEN(rows); i++) {
+        WB_AUTO_FREE char *sql = wb_strf("EXPLAIN QUERY PLAN %s", rows[i].sql);
+        WB_AUTO_STMT struct wb_stmt *st = NULL;
+        struct wb_buf plan = WB_BUF_INIT(65536);
+
+        assert_int_equal(wb_db_prepare(db, sql, &st, &err), 0);
+        while (wb_index_next(st, &err) == 1)
+            wb_buf_addf(&plan, "%s\n", wb_stmt_text(st, 3));
+        if (!strstr(wb_buf_str(&plan), rows[i].index) || strstr(wb_buf_str(&plan), "TEMP B-TREE"))
+            fail_msg("%s: %s", rows[i].sql, wb_buf_str(&plan));
+        wb_buf_release(&plan);
+    }
+    wb_store_close(s);
+}
+
 /* ---- what may happen to the file ---- */
 
 static void expect_all(const char *dir, int n)
@@ -502,6 +660,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_questions, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_many_builds, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_groups, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_outcomes, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_groups_hold_still, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_plans, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_flipped_anywhere, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_spoilt_files, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_deleted_under_a_reader, fixture_setup,

@@ -330,6 +330,47 @@ static void test_prune(void **state)
     wb_store_close(s);
 }
 
+/* What stands before the host of a URL is for git alone. */
+static void test_secrets(void **state)
+{
+    static const char old[] = "{\"https://u:geheim@h.example/a.git\": {\"failures\": 2},"
+                              " \"backup\": {\"failures\": 1},"
+                              " \"ssh://git@h.example/b@c.git\": {}}";
+    static const char remote[] = "http://u:geheim@127.0.0.1:1/a.git";
+    struct wb_store *s = open_store(*state, true);
+    WB_AUTO_FREE char *path = wb_strf("%s/store.git/weighbridge.push.json", (const char *)*state);
+    WB_AUTO_FREE char *text = NULL;
+    WB_AUTO_JSON wb_json *report = NULL;
+    struct wb_err err = WB_ERR_INIT;
+    struct wb_strv names = {0};
+    bool pending = false;
+    int64_t from = 0;
+    size_t n = 0;
+
+    commit_records(s, 0, 1);
+    assert_int_equal(wb_file_put(path, old, sizeof(old) - 1, &err), 0);
+    assert_int_equal(wb_store_push_remotes(s, &names, &err), 0);
+    assert_int_equal(names.n, 3);
+    assert_string_equal(names.v[0], "https://h.example/a.git");
+    assert_string_equal(names.v[1], "backup");
+    assert_string_equal(names.v[2], "ssh://h.example/b@c.git");
+    wb_strv_release(&names);
+
+    assert_int_equal(wb_store_push(s, remote, T0, NULL, &report, &err), -WB_UNAVAILABLE);
+    assert_null(strstr(err.root, "geheim"));
+    assert_string_equal(wb_json_str_or(report, "remote", ""), "http://127.0.0.1:1/a.git");
+    assert_int_equal(wb_file_read(path, 1 << 20, &text, &n, &err), 0);
+    assert_null(strstr(text, "geheim"));
+    assert_non_null(strstr(text, "https://h.example/a.git")); /* it is still known */
+    /* the pause belongs to the remote, whatever it is called by */
+    assert_int_equal(wb_store_push_due(s, remote, T0, &pending, &from, &err), 0);
+    assert_int_equal(from, T0 + 30000);
+    assert_int_equal(wb_store_push_due(s, "http://127.0.0.1:1/a.git", T0, &pending, &from, &err),
+                     0);
+    assert_int_equal(from, T0 + 30000);
+    wb_store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +379,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_diverged, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_unreachable, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_pack, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_secrets, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_prune, fixture_setup, fixture_teardown),
     };
 
