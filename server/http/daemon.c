@@ -16,7 +16,7 @@
 #define CONNECTIONS_KEPT 1000 /* beyond that the one that waits the longest makes room */
 #define CONNECTIONS_MAX 1200
 #define STREAMS_MAX 500
-#define TOKEN_STREAMS_MAX 100         /* of them those of one token */
+#define TOKEN_STREAMS_MAX 250         /* of them those of one token */
 #define TIMEOUT_S 60                  /* without a byte in either direction */
 #define REQUEST_WAIT_NS (30 * WB_SEC) /* for a whole request */
 #define MEMORY_MAX (32u << 10)        /* of one connection: request line and headers */

@@ -240,7 +240,7 @@ is "a wrong one is not" 2 "$rc"
 api GET /api/v1/price-books
 is "they are listed" lab-2026 "$(answer items.0.name)"
 reader=$("$wb" token make reader 2>/dev/null)
-curl -sNZ --parallel-immediate --parallel-max 150 -H "Authorization: Bearer $reader" "$WB_SERVER/api/v1/events?topic=t[1-101]" >"$tmp/many" 2>/dev/null 8>&- &
+curl -sNZ --parallel-immediate --parallel-max 280 -H "Authorization: Bearer $reader" "$WB_SERVER/api/v1/events?topic=t[1-251]" >"$tmp/many" 2>/dev/null 8>&- &
 streams=$!
 cleanup+=("kill $streams")
 check "one token has no more than its share of streams" within 30 grep -q 'too many event streams of this token' "$tmp/many"

@@ -185,7 +185,7 @@ api POST "/api/v1/campaigns/$again/cancel"
 api GET /api/v1/audit
 check "all that is in the audit log" grep -q "/rerun" "$tmp/answer"
 check "what the reader was not allowed, too" \
-    grep -qE "\"path\": ?\"/api/v1/campaigns/$long/cancel\", ?\"[^}]*\"status\": ?403" <(tr -d '\n' <"$tmp/answer")
+    grep -qE "\"path\": ?\"/api/v1/campaigns/$long/cancel\",[^}]*\"status\": ?403" <(tr -d '\n' <"$tmp/answer")
 check "which has no secret" test "$(grep -c "${token:20}" "$tmp/answer")" = 0
 check "nor has the server's entry in the list of processes" \
     test "$(cat "/proc/$server/cmdline" "/proc/$server/environ" | grep -ac "${token:20:20}")" = 0
