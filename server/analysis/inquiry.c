@@ -6,6 +6,7 @@
 
 #include "server/analysis/cache.h"
 #include "server/analysis/compare.h"
+#include "server/analysis/effect.h"
 #include "server/analysis/inquiry_parts.h"
 #include "server/analysis/remarks.h"
 
@@ -158,10 +159,9 @@ struct question {
  * Caller frees. */
 static char *answer_label(const struct wb_ref *r, const char *arm, bool one_campaign)
 {
-    const char *slash = strchr(r->typed, '/');
-    int typed = slash ? (int)(slash - r->typed) : (int)strlen(r->typed);
+    WB_AUTO_FREE char *head = wb_ref_head(r->typed);
 
-    return one_campaign ? wb_strdup(arm) : wb_strf("%.*s/%s", typed, r->typed, arm);
+    return one_campaign ? wb_strdup(arm) : wb_strf("%s/%s", head, arm);
 }
 
 /* Adds an arm and its runs once. */
@@ -264,7 +264,7 @@ static int ask(const struct wb_ref *refs, size_t n, const struct wb_compare_ques
     wb_json_set_int(q->plan, "rounds", rounds);
     wb_json_set_bool(q->plan, "accept_noisy", accept_noisy);
     wb_json_set_real(q->plan, "threshold_percent",
-                     wb_json_real_or(refs[0].plan, "threshold_percent", 2));
+                     wb_json_real_or(refs[0].plan, "threshold_percent", WB_THRESHOLD_PERCENT));
     return rc;
 }
 

@@ -76,9 +76,7 @@ static int priced(const void *question, const struct wb_ref *refs, size_t n, wb_
     int rc;
 
     for (size_t i = 0; i < n; i++) {
-        const char *slash = strchr(refs[i].typed, '/');
-        prefixes[i] = wb_strndup(refs[i].typed,
-                                 slash ? (size_t)(slash - refs[i].typed) : strlen(refs[i].typed));
+        prefixes[i] = wb_ref_head(refs[i].typed);
         sources[i] = (struct wb_value_source){.plan = refs[i].plan,
                                               .summaries = refs[i].runs,
                                               .prefix = n > 1 ? prefixes[i] : NULL,

@@ -21,6 +21,11 @@ void wb_ref_release(struct wb_ref *r)
     *r = (struct wb_ref){0};
 }
 
+char *wb_ref_head(const char *typed)
+{
+    return wb_strndup(typed, strcspn(typed, "/"));
+}
+
 /* The label that is `text` or the only one that begins with it. */
 static int find_arm(struct wb_ref *r, const char *text, struct wb_err *err)
 {
@@ -157,8 +162,7 @@ int wb_ref_id_find(struct wb_store *s, const char *text, struct wb_ref_id *out, 
 static int find_one(struct wb_store *s, const char *typed, const struct wb_strv *skip,
                     struct wb_ref *out, struct wb_err *err)
 {
-    const char *slash = strchr(typed, '/');
-    WB_AUTO_FREE char *id = wb_strndup(typed, slash ? (size_t)(slash - typed) : strlen(typed));
+    WB_AUTO_FREE char *id = wb_ref_head(typed);
     struct wb_ref_id found = {0};
     int rc;
 

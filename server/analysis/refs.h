@@ -10,6 +10,8 @@
 
 #define WB_REF_SERIES "series:"
 bool wb_ref_is_series(const char *typed);
+/* What was typed without /ARM. Caller frees. */
+char *wb_ref_head(const char *typed);
 
 /* A run or a campaign, whole ids; the other is NULL. */
 struct wb_ref_id {

@@ -14,47 +14,11 @@
 #include "server/analysis/subject.h"
 #include "server/base/mem.h"
 
-#define CANDIDATES_SHOWN 5
-
-/* ---- which series ---- */
+/* ---- the runs of a series ---- */
 
 static const char *key_of(const wb_json *summary)
 {
     return wb_json_str_or(summary, "series_key", "");
-}
-
-static int find_series(const wb_json *summaries, const char *typed, const char **key,
-                       struct wb_err *err)
-{
-    struct wb_strv found = {0};
-    struct wb_buf names = WB_BUF_INIT(4096);
-    int rc = 0;
-
-    *key = NULL;
-    for (size_t i = 0; i < wb_json_len(summaries); i++) {
-        const char *k = key_of(wb_json_at(summaries, i));
-        size_t n = 0;
-        if (*k == '\0' || strncmp(k, typed, strlen(typed)) != 0)
-            continue;
-        while (n < found.n && strcmp(found.v[n], k) != 0)
-            n++;
-        if (n < found.n)
-            continue;
-        wb_strv_add(&found, k);
-        *key = k;
-        if (n < CANDIDATES_SHOWN)
-            wb_buf_addf(&names, "%s%.16s", n > 0 ? ", " : "", k);
-    }
-    if (found.n == 0)
-        rc = wb_fail(err, WB_NOT_FOUND,
-                     "there is no series '%s'; 'weighbridge list series' shows what there is",
-                     typed);
-    else if (found.n > 1)
-        rc = wb_fail(err, WB_CONFLICT, "'%s' is the beginning of more than one series: %s%s", typed,
-                     wb_buf_str(&names), found.n > CANDIDATES_SHOWN ? ", ..." : "");
-    wb_strv_release(&found);
-    wb_buf_release(&names);
-    return rc;
 }
 
 /* The runs of the series, oldest first. Owned. */
@@ -431,13 +395,11 @@ int wb_trend(const wb_json *summaries, const struct wb_trend_question *q, wb_jso
     WB_AUTO_JSON wb_json *runs = NULL;
     WB_AUTO_JSON wb_json *points = wb_json_array();
     WB_AUTO_JSON wb_json *doc = NULL;
-    const char *key, *metric = NULL, *better;
+    const char *key = q->series, *metric = NULL, *better;
     const wb_json *example = NULL;
     wb_json *answer = NULL;
-    int rc = find_series(summaries, q->series, &key, err);
+    int rc;
 
-    if (rc < 0)
-        return rc;
     runs = runs_of(summaries, key, q->since);
     rc = find_metric(runs, q->metric, &metric, &example, err);
     if (rc == 0)

@@ -14,7 +14,7 @@
 
 struct wb_cache;
 struct wb_trend_question {
-    const char *series;         /* key, or the beginning of the only one that begins so */
+    const char *series;         /* whole key */
     const char *metric;         /* NULL: the one that stands for the runs */
     const char *since;          /* RFC 3339 time; NULL: all */
     const wb_json *annotations; /* array or NULL */
@@ -32,8 +32,7 @@ struct wb_trend_question {
  *   why}]}]. Points stand in the order of their builds (subject.h), those before a change of
  *   environment before those after it. Where the runs name commits, a change has
  *   last_good_commit and first_bad_commit.
- * WB_NOT_FOUND: no such series, or no run of it has the metric; WB_CONFLICT: several series begin
- * so.
+ * WB_NOT_FOUND: no run of the series has the metric.
  */
 int wb_trend(const wb_json *summaries, const struct wb_trend_question *q, wb_json **out,
              struct wb_err *err) WB_MUST_CHECK;

@@ -93,12 +93,13 @@ static void ask_campaign(const wb_json *j)
 
 static void ask_histories(const wb_json *j)
 {
-    const struct wb_trend_question q = {.series = "",
+    const wb_json *summaries = wb_json_get(j, "summaries");
+    const char *key = wb_json_str_or(wb_json_at(summaries, 0), "series_key", "");
+    const struct wb_trend_question q = {.series = key,
                                         .annotations = wb_json_get(j, "annotations"),
                                         .previous = wb_json_get(j, "previous"),
                                         .min_percent = NAN};
     const struct wb_gate_rules rules = {.fail_on_inconclusive = true};
-    const wb_json *summaries = wb_json_get(j, "summaries");
     struct wb_buf text = WB_BUF_INIT(64u << 20);
     struct wb_err err = WB_ERR_INIT;
     wb_json *answer = NULL;

@@ -125,7 +125,7 @@ static const wb_json *change(const wb_json *out, size_t i)
 static void a_step_in_records(void **state)
 {
     struct history h = begin(1);
-    struct wb_trend_question q = question("aaaa");
+    struct wb_trend_question q = question(KEY_A);
     wb_json *out;
 
     (void)state;
@@ -310,10 +310,10 @@ static void series_by_name(void **state)
     static const struct {
         const char *series, *metric;
         int code;
-    } rows[] = {{"aa", NULL, WB_CONFLICT},
-                {"", NULL, WB_CONFLICT},
+    } rows[] = {{"aaaa", NULL, WB_NOT_FOUND},
+                {"", NULL, WB_NOT_FOUND},
                 {"x", NULL, WB_NOT_FOUND},
-                {"aaaa", "no.such", WB_NOT_FOUND}};
+                {KEY_A, "no.such", WB_NOT_FOUND}};
     struct history h = begin(5);
     WB_AUTO_JSON wb_json *list = NULL;
     WB_AUTO_JSON wb_json *series = NULL;
@@ -465,7 +465,7 @@ static bool warned(const wb_json *out, const char *code)
 static void builds_order_the_nights(void **state)
 {
     struct history h = begin(5);
-    struct wb_trend_question q = question("aaaa");
+    struct wb_trend_question q = question(KEY_A);
     wb_json *out;
 
     (void)state;
@@ -490,7 +490,7 @@ static void builds_order_the_nights(void **state)
 static void one_build_that_changes_is_told(void **state)
 {
     struct history h = begin(6);
-    struct wb_trend_question q = question("aaaa");
+    struct wb_trend_question q = question(KEY_A);
     wb_json *out;
 
     (void)state;
@@ -512,7 +512,7 @@ static void builds_do_not_cross_a_change_of_environment(void **state)
 {
     struct history h = begin(7);
     WB_AUTO_JSON wb_json *annotations = wb_json_array();
-    struct wb_trend_question q = question("aaaa");
+    struct wb_trend_question q = question(KEY_A);
     wb_json *out, *a = wb_json_object();
 
     (void)state;
