@@ -1,7 +1,7 @@
 /*
  * Documents that wb-load reads: a workload file, a job, what is kept of an interrupted data load.
- * The first byte chooses which. What is taken is checked as a job, and written again it is taken
- * again.
+ * The first byte chooses which. What is taken is checked as a job; a state that is kept, written
+ * again, is the same.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -41,11 +41,8 @@ static void job_document(struct wb_load_job *job, const char *text, size_t n)
     wb_json *doc = NULL;
 
     if (wb_json_parse(text, n, &doc, NULL) == 0 && wb_load_job_read(job, doc, NULL) == 0 &&
-        wb_load_job_check(job, NULL) == 0) {
-        WB_AUTO_JSON wb_json *again = wb_load_job_json(job);
-
-        require(wb_json_type(again) == WB_JSON_OBJECT);
-    }
+        wb_load_job_check(job, NULL) == 0)
+        wb_json_free(wb_load_job_json(job));
     wb_json_free(doc);
 }
 

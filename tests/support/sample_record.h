@@ -35,6 +35,19 @@ static inline wb_json *sample_json(const char *text)
     return j;
 }
 
+/* An arm of a plan; its label is the level of factor form. Owned. */
+static inline wb_json *sample_arm(const char *label, const char *form, int count)
+{
+    wb_json *arm = wb_json_object(), *factors = wb_json_object();
+
+    wb_json_set_str(factors, "form", label);
+    wb_json_set_str(arm, "label", label);
+    wb_json_set_str(arm, "form", form);
+    wb_json_set_int(arm, "count", count);
+    wb_json_set(arm, "factors", factors);
+    return arm;
+}
+
 /* The recipe's digest as store.h describes it; the files are given in byte order. */
 static inline char *sample_digest(const struct wb_record *r)
 {

@@ -14,6 +14,7 @@
 #include "server/analysis/gate.h"
 #include "server/analysis/trend.h"
 #include "server/base/rng.h"
+#include "tests/support/sample_record.h"
 
 #define ARMS 3
 static const char *const labels[ARMS] = {"native x1", "native x2", "docker x1"};
@@ -59,16 +60,8 @@ static wb_json *plan_of(int rounds)
         "\"max.throughput\",\"better\":\"higher\",\"primary\":true}]}");
     wb_json *arms = wb_json_array();
 
-    for (int i = 0; i < ARMS; i++) {
-        wb_json *arm = wb_json_object(), *factors = wb_json_object();
-
-        wb_json_set_str(factors, "form", labels[i]);
-        wb_json_set_str(arm, "label", labels[i]);
-        wb_json_set_str(arm, "form", i == 2 ? "docker" : "native");
-        wb_json_set_int(arm, "count", i == 1 ? 2 : 1);
-        wb_json_set(arm, "factors", factors);
-        wb_json_push(arms, arm);
-    }
+    for (int i = 0; i < ARMS; i++)
+        wb_json_push(arms, sample_arm(labels[i], i == 2 ? "docker" : "native", i == 1 ? 2 : 1));
     wb_json_set(plan, "arms", arms);
     wb_json_set_int(plan, "rounds", rounds);
     return plan;

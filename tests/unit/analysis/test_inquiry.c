@@ -21,16 +21,8 @@ static wb_json *plan_of(const char *campaign)
         "\"metric\":\"max.throughput\",\"better\":\"higher\",\"primary\":true}]}");
     wb_json *arms = wb_json_array();
 
-    for (size_t i = 0; i < ARMS; i++) {
-        wb_json *arm = wb_json_object(), *factors = wb_json_object();
-
-        wb_json_set_str(factors, "form", labels[i]);
-        wb_json_set_str(arm, "label", labels[i]);
-        wb_json_set_str(arm, "form", "native");
-        wb_json_set_int(arm, "count", 1 << i);
-        wb_json_set(arm, "factors", factors);
-        wb_json_push(arms, arm);
-    }
+    for (size_t i = 0; i < ARMS; i++)
+        wb_json_push(arms, sample_arm(labels[i], "native", 1 << i));
     wb_json_set(plan, "arms", arms);
     wb_json_set_str(plan, "campaign", campaign);
     return plan;

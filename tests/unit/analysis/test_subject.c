@@ -1,24 +1,7 @@
 /* Builds of a series: which one is meant, in which order they stand, when one name has two. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/analysis/topic_check.h"
 
 #include "server/analysis/subject.h"
-
-static wb_json *parsed(const char *text)
-{
-    struct wb_err err = WB_ERR_INIT;
-    wb_json *j = NULL;
-
-    if (wb_json_parse(text, strlen(text), &j, &err) < 0)
-        fail_msg("%s: %s", text, err.root);
-    return j;
-}
 
 /* id, campaign, version, commit, built, started, outcome */
 #define RUN(id, c, v, k, b, s, o)                                                            \
@@ -76,7 +59,7 @@ static void means_one_run(void **state)
         {"ABC", NULL, NULL, WB_NOT_FOUND, "a commit (abc, abcd, beef, feed)"},
         {"last ", NULL, NULL, WB_NOT_FOUND, "no build"},
     };
-    WB_AUTO_JSON wb_json *runs = parsed(history);
+    WB_AUTO_JSON wb_json *runs = topic_parsed(history);
 
     (void)state;
     for (size_t i = 0; i < WB_LEN(cases); i++) {
@@ -126,7 +109,7 @@ static void times_may_be_missing(void **state)
 
     (void)state;
     for (size_t i = 0; i < WB_LEN(cases); i++) {
-        WB_AUTO_JSON wb_json *run = parsed(cases[i].run);
+        WB_AUTO_JSON wb_json *run = topic_parsed(cases[i].run);
 
         if (wb_subject_ms(run) != cases[i].ms)
             fail_msg("%s: %lld", cases[i].run, (long long)wb_subject_ms(run));
@@ -157,7 +140,7 @@ static void two_builds_under_one_name_are_told(void **state)
 
     (void)state;
     for (size_t i = 0; i < WB_LEN(cases); i++) {
-        WB_AUTO_JSON wb_json *points = parsed(cases[i].points);
+        WB_AUTO_JSON wb_json *points = topic_parsed(cases[i].points);
         WB_AUTO_JSON wb_json *warnings = wb_json_array();
 
         wb_subject_digests(points, warnings);
