@@ -174,11 +174,14 @@ listening() {
 }
 owner() { git --git-dir="$store" symbolic-ref HEAD 2>/dev/null | sed 's|.*/||'; }
 
+# What $before is of. A test of which something may stay, as images do, has its own.
+things() { snapshot; }
+
 # Whether the host looks as it did; what others do meanwhile gets a second and a third look.
 nothing_left() {
     local now i
     for i in 1 2 3; do
-        now=$(snapshot)
+        now=$(things)
         [ "$before" = "$now" ] && break
         [ "$i" -eq 3 ] || pause 0.5
     done
@@ -204,6 +207,21 @@ start() {
 }
 says() { grep -q -- "$2" "$tmp/$1"; }
 campaign_of() { sed -nE 's/^campaign (cmp_[0-9A-Z]+):.*/\1/p' "$tmp/$1"; }
+# outcome NAME EXIT "OUTCOME TEARDOWN" WORDS: of the run that has just ended with $rc.
+outcome() {
+    is "$1: exit $2" "$2" "$rc"
+    is "$1: $3" "$3" "$(newest)"
+    check "$1: the reason says '$4'" grep -qF -- "$4" "$tmp/newest" || reasons
+    nothing_left "$1"
+}
+# group_pids PART: the processes of a part (db0, load) of the runs that go on, natively.
+group_pids() {
+    local dir
+    for dir in "$WB_STATE"/campaigns/*/runs/run_*; do
+        cat /sys/fs/cgroup/memory/weighbridge/"${dir##*/}-$1"/cgroup.procs \
+            /sys/fs/cgroup/weighbridge/"${dir##*/}-$1"/cgroup.procs 2>/dev/null
+    done
+}
 clean() { "$wb" clean --store "$store" --wait-for-host 600 >"$tmp/clean" 2>&1; }
 reasons() { json reasons <"$tmp/newest"; }
 
@@ -231,14 +249,28 @@ fresh_recipes() {
     rm -rf "$spoilt"
     cp -R recipes "$spoilt"
 }
+# keep_prefixes: each spoilt recipe installs a prefix of its own; what comes from now on goes in the
+# end.
+keep_prefixes() {
+    had_prefixes=$(ls "$WB_STATE/prefix" 2>/dev/null)
+    cleanup+=(drop_prefixes)
+}
+drop_prefixes() {
+    local p
+    for p in "$WB_STATE"/prefix/*; do
+        grep -qxF "${p##*/}" <<<"$had_prefixes" || rm -rf "$p"
+    done
+}
+# The one of them that is.
+spoilt_one=redis
 # recipe_step NAME < SCRIPT: in the copy.
 recipe_step() {
-    { echo '#!/bin/sh' && cat; } >"$spoilt/redis/steps/$1"
-    chmod +x "$spoilt/redis/steps/$1"
+    { echo '#!/bin/sh' && cat; } >"$spoilt/$spoilt_one/steps/$1"
+    chmod +x "$spoilt/$spoilt_one/steps/$1"
 }
 # limit STEP TIME: in the copy.
 limit() {
-    sed -i -E "/^steps:/,/^\$/{/^  $1:/d}; s/^steps:/steps:\n  $1: $2/" "$spoilt/redis/recipe.yaml"
+    sed -i -E "/^steps:/,/^\$/{/^  $1:/d}; s/^steps:/steps:\n  $1: $2/" "$spoilt/$spoilt_one/recipe.yaml"
 }
 
 summary() {

@@ -23,14 +23,7 @@ docker=(recipes/redis/studies/forms.yaml --profile small -f workload.phases.max.
 run "$aa" "${short[@]}"
 run "${docker[@]}" -f 'factors.form=[docker x1]'
 before=$(snapshot)
-had_prefixes=$(ls "$WB_STATE/prefix")
-drop_prefixes() {
-    local p
-    for p in "$WB_STATE"/prefix/*; do
-        grep -qxF "${p##*/}" <<<"$had_prefixes" || rm -rf "$p"
-    done
-}
-cleanup+=(drop_prefixes)
+keep_prefixes
 
 # --- 001: each worker of the file by itself; a run is as good as its worker's result ---
 

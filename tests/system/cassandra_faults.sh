@@ -43,13 +43,6 @@ validity: {accept: [valid, noisy]}
 STUDY
 faults=("$tmp/faults.yaml" --wait-for-host 1800)
 
-# outcome NAME EXIT "OUTCOME TEARDOWN" WORDS: of the run that has just ended with $rc.
-outcome() {
-    is "$1: exit $2" "$2" "$rc"
-    is "$1: $3" "$3" "$(newest)"
-    check "$1: the reason says '$4'" grep -qF -- "$4" "$tmp/newest" || reasons
-    nothing_left "$1"
-}
 # well NAME: the run came through; what a busy host says of its figures does not matter here.
 well() {
     check "$1: ends with 0 or 14, here $rc" [ "$rc" -eq 0 -o "$rc" -eq 14 ] || tail -n 3 "$tmp/err"
@@ -57,39 +50,19 @@ well() {
     nothing_left "$1"
 }
 run_spoilt() { WB_RECIPES=$spoilt run "${faults[@]}" "$@"; }
-# step_of_cassandra NAME < SCRIPT: in the copy.
-step_of_cassandra() {
-    { echo '#!/bin/sh' && cat; } >"$spoilt/cassandra/steps/$1"
-    chmod +x "$spoilt/cassandra/steps/$1"
-}
-cassandra_limit() { sed -i -E "/^steps:/,/^\$/s/^  $1: .*/  $1: $2/" "$spoilt/cassandra/recipe.yaml"; }
+spoilt_one=cassandra
 
 run "${faults[@]}" -f 'form=native x2, docker x1'
 rc=$?
 check "two nodes natively, one in a container: ends with 0 or 14, here $rc" [ $rc -eq 0 -o $rc -eq 14 ] || tail -n 3 "$tmp/err"
-had_prefixes=$(ls "$WB_STATE/prefix")
-drop_prefixes() {
-    local p
-    for p in "$WB_STATE"/prefix/*; do
-        grep -qxF "${p##*/}" <<<"$had_prefixes" || rm -rf "$p"
-    done
-}
-cleanup+=(drop_prefixes)
+keep_prefixes
 before=$(snapshot)
 
 # --- nodes ---
 
-# The process of node N of the run that goes on.
-node() {
-    local dir
-    for dir in "$WB_STATE"/campaigns/*/runs/run_*; do
-        cat /sys/fs/cgroup/memory/weighbridge/"${dir##*/}-db$1"/cgroup.procs \
-            /sys/fs/cgroup/weighbridge/"${dir##*/}-db$1"/cgroup.procs 2>/dev/null
-    done | head -n 1
-}
 start died "${faults[@]}" -f workload.phases.read.for=30s
 within 1800 says died '  read'
-kill -9 "$(node 1)"
+kill -9 "$(group_pids db1 | head -n 1)"
 wait "$pid"
 rc=$?
 outcome "a node killed under load" 12 "sut-error clean" 'instance 1 was ended by signal 9'
@@ -103,7 +76,7 @@ done
 
 # The second node calls its cluster by another name: both serve, and never become one ring.
 fresh_recipes
-cassandra_limit ready 3m
+limit ready 3m
 sed -i 's/FILL_CLUSTER=weighbridge/FILL_CLUSTER="weighbridge$WB_INSTANCE"/' "$spoilt/cassandra/steps/configure"
 run_spoilt
 rc=$?
@@ -156,21 +129,21 @@ rc=$?
 well "a container restarted under load"
 
 fresh_recipes
-step_of_cassandra flush <<<'echo "the node said no" >&2; exit 3'
+recipe_step flush <<<'echo "the node said no" >&2; exit 3'
 with_ops '{at: 1s, do: flush}'
 operate_spoilt -f 'form=native x1'
 rc=$?
 outcome "an operation that fails" 12 "sut-error clean" 'phase read: flush on instance 0 failed (status 3): the node said no'
 fresh_recipes
 sed -i -E 's/(name: flush, kind: work, limit:) 5m/\1 2s/' "$spoilt/cassandra/recipe.yaml"
-step_of_cassandra flush <<<'tail -f /dev/null'
+recipe_step flush <<<'tail -f /dev/null'
 operate_spoilt -f 'form=native x1'
 rc=$?
 outcome "an operation over its limit" 12 "sut-error clean" 'phase read: flush on instance 0 was not done within 2 s: its step still ran'
 # A node that says it has left and has not: the others know better.
 fresh_recipes
 sed -i -E 's/(name: decommission, kind: leave, limit:) 10m/\1 15s/' "$spoilt/cassandra/recipe.yaml"
-step_of_cassandra decommission <<<'echo "{}"'
+recipe_step decommission <<<'echo "{}"'
 with_ops '{at: 1s, do: decommission}'
 operate_spoilt
 rc=$?

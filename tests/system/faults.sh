@@ -16,34 +16,17 @@ short=(-f workload.phases.max.warm_up=100ms -f workload.phases.max.for=500ms
 
 run_spoilt() { WB_RECIPES=$spoilt run "$spoilt/redis/studies/aa.yaml" "${short[@]}"; }
 
-# outcome NAME EXIT "OUTCOME TEARDOWN" WORDS: of the run that has just ended with $rc.
-outcome() {
-    is "$1: exit $2" "$2" "$rc"
-    is "$1: $3" "$3" "$(newest)"
-    check "$1: the reason says '$4'" grep -qF -- "$4" "$tmp/newest" || reasons
-    nothing_left "$1"
-}
-
 run "$aa" "${short[@]}"
 run recipes/redis/studies/forms.yaml "${short[@]}" -f workload.phases.latency.for=200ms \
     -f workload.phases.latency.warm_up=0s
 before=$(snapshot)
-# Each spoilt recipe installs a prefix of its own.
-had_prefixes=$(ls "$WB_STATE/prefix")
-drop_prefixes() {
-    local p
-    for p in "$WB_STATE"/prefix/*; do
-        grep -qxF "${p##*/}" <<<"$had_prefixes" || rm -rf "$p"
-    done
-}
-cleanup+=(drop_prefixes)
+keep_prefixes
 
 # --- the database ---
 
 start died "$aa" "${short[@]}" -f workload.phases.max.for=5s
 within 700 says died '  max'
-victim=$(cat /sys/fs/cgroup/memory/weighbridge/*-db0/cgroup.procs /sys/fs/cgroup/weighbridge/*-db0/cgroup.procs 2>/dev/null | head -n 1)
-kill -9 "$victim"
+kill -9 "$(group_pids db0 | head -n 1)"
 wait "$pid"
 rc=$?
 outcome "a killed database" 12 "sut-error clean" 'signal 9'

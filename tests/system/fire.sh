@@ -24,11 +24,8 @@ study=(recipes/redis/studies/forms.yaml --profile small -f workload.phases.max.w
 
 # Processes of this test's runs: of their database or their load, natively or in a container.
 in_group() { # db0|load
-    local dir id
-    for dir in "$WB_STATE"/campaigns/*/runs/run_*; do
-        cat /sys/fs/cgroup/memory/weighbridge/"${dir##*/}-$1"/cgroup.procs \
-            /sys/fs/cgroup/weighbridge/"${dir##*/}-$1"/cgroup.procs 2>/dev/null
-    done
+    local id
+    group_pids "$1"
     [ "$1" = load ] && return
     engine_get /containers/json | grep -o '"Id":"[0-9a-f]*"' | cut -d'"' -f4 | while read -r id; do
         cat /sys/fs/cgroup/memory/docker/"$id"/cgroup.procs /sys/fs/cgroup/docker/"$id"/cgroup.procs 2>/dev/null

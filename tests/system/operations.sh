@@ -13,14 +13,7 @@ export WB_STATE=$build/test/state WB_RECIPES=recipes
 store=$tmp/store.git
 # Images and prefixes of spoilt recipes stay as a cache between campaigns and are no leftover.
 things() { snapshot | grep -v '^image '; }
-had_prefixes=$(ls "$WB_STATE/prefix" 2>/dev/null)
-drop_prefixes() {
-    local p
-    for p in "$WB_STATE"/prefix/*; do
-        grep -qxF "${p##*/}" <<<"$had_prefixes" || rm -rf "$p"
-    done
-}
-cleanup+=(drop_prefixes)
+keep_prefixes
 
 # with OPERATIONS-YAML DURING: the recipe with operations, the study with some in its phase.
 with() {
@@ -34,12 +27,6 @@ operate() {
     WB_RECIPES=$spoilt run "$tmp/study.yaml" --rounds 1 --wait-for-host 2400 -f workload.data.rows=1000 \
         -f setting.appendonly=yes "$@"
     rc=$?
-}
-outcome() { # NAME EXIT "OUTCOME TEARDOWN" WORDS
-    is "$1: exit $2" "$2" "$rc"
-    is "$1: $3" "$3" "$(newest)"
-    check "$1: the reason says '$4'" grep -qF -- "$4" "$tmp/newest" || reasons
-    is "$1: nothing is left" "$before" "$(things)"
 }
 
 save='  - {name: save, kind: work, limit: 20s, help: a snapshot is written}'
@@ -79,7 +66,7 @@ STEP
     is "$form: no row was lost" 0 "$(sed -n 6p "$tmp/during")"
     "$wb" show "$(json id <"$tmp/newest")" --store "$store" >"$tmp/shown"
     check "$form: show has them" grep -qE '^restart 0 +before' "$tmp/shown"
-    is "$form: nothing is left" "$before" "$(things)"
+    nothing_left "$form"
 done
 
 with "$save" '{at: 1s, do: save}'
@@ -129,7 +116,7 @@ for how in INT KILL; do
     kill "-$how" "$pid"
     wait "$pid" 2>/dev/null
     [ "$how" = KILL ] && clean
-    is "SIG$how in an operation: nothing is left" "$before" "$(things)"
+    nothing_left "SIG$how in an operation"
 done
 is "an interrupted operation has its record" "harness-error clean" "$(newest)"
 
@@ -152,7 +139,7 @@ is "data kept: and loaded none" max "$(perl -MJSON::PP -e 'local $/; print join 
 is "data kept: every row was there" 0 "$(perl -MJSON::PP -e 'local $/; print decode_json(<STDIN>)->{phases}[0]{load}{misses}' <"$tmp/run")"
 "$wb" compare "$(campaign_of err)" --store "$store" >"$tmp/compared" 2>&1
 check "data kept: and compare says so" grep -q 'rounds repeat the start' "$tmp/compared"
-is "data kept: nothing is left" "$before" "$(things)"
+nothing_left "data kept"
 sed -i 's/-ge 3/-ge 300/' "$spoilt/redis/steps/settle"
 limit settle 1s
 operate
