@@ -1,5 +1,6 @@
 /* From empty folders to instances that are ready, of the right version, as configured, in place. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@
 #define READY_GOOD_PAUSE_NS WB_SEC
 #define DEATH_PAUSE_NS (20 * WB_MS)
 #define DEATH_LIMIT_NS (15 * WB_SEC)
+#define LAST_WORDS_MAX 4096
 
 /* A name as variables have it; caller frees. */
 static char *variable(const char *text)
@@ -339,20 +341,51 @@ static bool port_was_taken(const struct wb_run *r, const struct wb_instance *in)
     return in->start_ticks == 0 && wb_port_listening(in->port, &taken, NULL) == 0 && taken;
 }
 
+/* Whether a program that has ended said that there was no room for what it had to write. It need
+ * not have filled the disk to the last byte: databases allocate many MiB at once. */
+static bool had_no_room(const char *log)
+{
+    static const char *const words[] = {"No space left on device", "Insufficient disk space"};
+
+    for (size_t i = 0; i < WB_LEN(words); i++)
+        if (strstr(log, words[i]))
+            return true;
+    return false;
+}
+
+/* The last line that begins one: those behind a blank, as of a trace, belong to one before. Cuts
+ * the text. */
+static const char *last_line(struct wb_buf *log)
+{
+    for (;;) {
+        const char *last;
+
+        while (log->len && log->data[log->len - 1] == '\n')
+            log->data[--log->len] = '\0';
+        last = strrchr(wb_buf_str(log), '\n');
+        if (!last)
+            return wb_buf_str(log);
+        if (last[1] != ' ' && last[1] != '\t')
+            return last + 1;
+        log->len = (size_t)(last + 1 - log->data);
+        log->data[log->len] = '\0';
+    }
+}
+
 /* The database ended by itself: says how, and with what last words. */
 static int died(struct wb_run *r, struct wb_instance *in)
 {
-    struct wb_buf log = WB_BUF_INIT(2048);
+    struct wb_buf log = WB_BUF_INIT(4 * LAST_WORDS_MAX);
     const struct wb_instance_status *st = &in->status;
+    struct wb_err err = WB_ERR_INIT;
     const char *last;
+    bool full;
     int rc;
 
-    if (r->form->ops->logs(&r->e->form_env, in->name, in->dir, 1024, &log, NULL) < 0)
+    if (r->form->ops->logs(&r->e->form_env, in->name, in->dir, LAST_WORDS_MAX, &log, NULL) < 0)
         wb_buf_clear(&log);
-    while (log.len && log.data[log.len - 1] == '\n')
-        log.data[--log.len] = '\0';
-    last = strrchr(wb_buf_str(&log), '\n');
-    last = last ? last + 1 : wb_buf_str(&log);
+    full = had_no_room(wb_buf_str(&log));
+    last = last_line(&log);
     if (port_was_taken(r, in)) {
         in->port_foreign = true;
         rc = wb_run_failf(r, WB_OUTCOME_INFRA_ERROR,
@@ -367,12 +400,13 @@ static int died(struct wb_run *r, struct wb_instance *in)
         rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR,
                           "instance %d was killed for memory (limit %lld bytes)", in->index,
                           (long long)r->arm->parts[in->index].memory_bytes);
-    else if (st->signal)
-        rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR, "instance %d was ended by signal %d%s%s",
-                          in->index, st->signal, *last ? ": " : "", last);
-    else
-        rc = wb_run_failf(r, WB_OUTCOME_SUT_ERROR, "instance %d ended with status %d%s%s",
-                          in->index, st->exit_code, *last ? ": " : "", last);
+    else {
+        (void)wb_fail(&err, WB_IO, "instance %d %s %d%s%s", in->index,
+                      st->signal ? "was ended by signal" : "ended with status",
+                      st->signal ? st->signal : st->exit_code, *last ? ": " : "", last);
+        err.sys = full ? ENOSPC : 0;
+        rc = wb_run_fail(r, WB_OUTCOME_SUT_ERROR, &err);
+    }
     wb_buf_release(&log);
     return rc;
 }
