@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "server/engine/steps.h"
-
 /* Nothing that has to be looked up and answered takes a database less, at the slow end. */
 #define LEAST_MS 0.005
 /* Buckets are 20 % wide, and the two sides do not see exactly the same requests. */
@@ -12,22 +10,6 @@
 /* Waiting in front of the server makes the client's time longer, but not by more. */
 #define BELOW_RATIO 200
 
-static int read_one(struct wb_run *r, const struct wb_instance *in, wb_json **out)
-{
-    const struct wb_recipe *recipe = r->e->study->recipe;
-    struct wb_strv env = {0};
-    struct wb_err err = WB_ERR_INIT;
-    int code = 0, rc;
-
-    wb_run_step_env(r, in, &env);
-    rc = wb_step_run(recipe, WB_STEP_MEASURE, env.v, r->e->spec->cancel, &code, out, &err);
-    wb_strv_release(&env);
-    if (rc == 0 && code != 0)
-        rc = wb_fail(&err, WB_IO, "recipe %s: step measure ended with status %d", recipe->name,
-                     code);
-    return rc < 0 ? wb_run_fail(r, WB_OUTCOME_SUT_ERROR, &err) : 0;
-}
-
 int wb_server_read(struct wb_run *r, wb_json **out)
 {
     WB_AUTO_JSON wb_json *all = wb_json_array();
@@ -35,16 +17,13 @@ int wb_server_read(struct wb_run *r, wb_json **out)
     if (!r->e->study->recipe->has_step[WB_STEP_MEASURE])
         return 0;
     for (int i = 0; i < r->ninstances; i++) {
+        struct wb_err err = WB_ERR_INIT;
         wb_json *said = NULL;
+        int code;
 
-        if (!r->instances[i].member) {
-            wb_json_push(all, wb_json_null());
-            continue;
-        }
-        if (read_one(r, &r->instances[i], &said) < 0) {
-            wb_json_free(said);
-            return -WB_IO;
-        }
+        if (r->instances[i].member &&
+            wb_run_step(r, &r->instances[i], WB_STEP_MEASURE, &code, &said, &err) < 0)
+            return wb_run_fail(r, WB_OUTCOME_SUT_ERROR, &err);
         wb_json_push(all, said ? said : wb_json_null());
     }
     *out = WB_STEAL(all);
@@ -172,13 +151,15 @@ static wb_json *histogram_window(const char *name, const wb_json *before, const 
     bool good = true;
 
     for (size_t i = 0; good && i < wb_json_len(after); i++) {
-        const wb_json *is = wb_json_get(wb_json_get(wb_json_at(after, i), "histograms"), name);
-        const wb_json *was = wb_json_get(wb_json_get(wb_json_at(before, i), "histograms"), name);
+        const wb_json *first = wb_json_at(before, i), *second = wb_json_at(after, i);
+        const wb_json *was = wb_json_get(wb_json_get(first, "histograms"), name);
+        const wb_json *is = wb_json_get(wb_json_get(second, "histograms"), name);
 
-        if (!is)
+        if (wb_json_type(second) != WB_JSON_OBJECT)
             continue;
-        good =
-            unit_ms(is) > 0 && (!last || unit_ms(is) == unit_ms(last)) && add_counts(was, is, &sum);
+        /* An instance that began in the window counts from 0, one that left it out does not. */
+        good = is && (was || wb_json_type(first) != WB_JSON_OBJECT) && unit_ms(is) > 0 &&
+               (!last || unit_ms(is) == unit_ms(last)) && add_counts(was, is, &sum);
         last = is;
     }
     if (good && last)

@@ -18,8 +18,9 @@ int wb_server_read(struct wb_run *r, wb_json **out) WB_MUST_CHECK;
 /* The window between two readings: {instances: [{metrics}], histograms: {name: {count, p50_ms,
  * p99_ms, p99_9_ms, max_ms}}}. Counters are differences, gauges what they were at the end; a
  * counter that ran backwards is null with a reason, for the database was restarted in between.
- * Histograms are differences summed over instances; a percentile is the upper bound of its bucket,
- * null with a reason above the last one. Owned by the caller. */
+ * Histograms are differences summed over instances, null with a reason when a reading of one of
+ * them lacks it; a percentile is the upper bound of its bucket, null with a reason above the last
+ * one. Owned by the caller. */
 wb_json *wb_server_window(const struct wb_recipe *recipe, const wb_json *before,
                           const wb_json *after);
 

@@ -80,6 +80,9 @@ static void test_histograms_refused(void **state)
         {"[null]", "[" H("s", "[1,2,3,4]") "]"}, /* a unit that is none of ours */
         {"[null,null]", "[" H("us", "[1,2,3,4]") "," H("ms", "[1,2,3,4]") "]"},
         {"[null]", "[" H("us", "[1,\"2\",3,4]") "]"},
+        /* One of the readings could not be had: what was before the window is not of it. */
+        {"[{\"histograms\":{}}]", "[" H("us", "[1,2,3,4]") "]"},
+        {"[null,null]", "[" H("us", "[1,2,3,4]") ",{\"histograms\":{}}]"},
     };
 
     for (size_t i = 0; i < WB_LEN(rows); i++) {
