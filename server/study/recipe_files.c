@@ -61,7 +61,7 @@ char *wb_recipe_path(const struct wb_recipe *r, const char *file)
     return path;
 }
 
-static bool has_file(const struct wb_recipe *r, const char *file)
+bool wb_recipe_has_file(const struct wb_recipe *r, const char *file)
 {
     for (size_t i = 0; i < r->files.n; i++)
         if (strcmp(r->files.v[i], file) == 0)
@@ -82,7 +82,7 @@ static void collect_shared(struct wb_recipe *r, const struct wb_node *at, struct
             continue;
         }
         path = wb_recipe_path(r, file);
-        if (has_file(r, file))
+        if (wb_recipe_has_file(r, file))
             continue;
         if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
             wb_problem(p, at, "missing-file", "%s is not there, nor in the folder beside this one",
@@ -102,17 +102,14 @@ static void check_step(struct wb_recipe *r, const char *name, mode_t mode, struc
     const char *names[WB_STEP_COUNT + 1] = {NULL};
     WB_AUTO_FREE char *guess = NULL;
     WB_AUTO_FREE char *list = NULL;
+    bool known = wb_recipe_operation_step(r, name);
 
     for (int s = 0; s < WB_STEP_COUNT; s++) {
         names[s] = wb_step_name(s);
-        if (strcmp(names[s], name) != 0)
-            continue;
-        r->has_step[s] = true;
-        if (!(mode & S_IXUSR))
-            wb_problem(p, NULL, "not-executable", "steps/%s is not executable (chmod +x)", name);
-        return;
+        r->has_step[s] |= strcmp(names[s], name) == 0;
+        known |= strcmp(names[s], name) == 0;
     }
-    if (wb_recipe_operation_step(r, name)) {
+    if (known) {
         if (!(mode & S_IXUSR))
             wb_problem(p, NULL, "not-executable", "steps/%s is not executable (chmod +x)", name);
         return;

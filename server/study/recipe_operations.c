@@ -61,8 +61,6 @@ static bool is_fixed_step(const char *name)
 void wb_recipe_operations_read(struct wb_recipe *r, const struct wb_node *list,
                                struct wb_problems *p)
 {
-    if (!list)
-        return;
     list = wb_recipe_list(list, "operations", p);
     if (!list)
         return;
@@ -88,11 +86,8 @@ void wb_recipe_operations_check(const struct wb_recipe *r, const struct wb_node 
     for (size_t i = 0; i < r->noperations; i++) {
         const struct wb_recipe_operation *op = &r->operations[i];
         WB_AUTO_FREE char *path = op->name ? wb_strf("steps/%s", op->name) : NULL;
-        bool there = false;
 
-        for (size_t k = 0; path && k < r->files.n; k++)
-            there = there || strcmp(r->files.v[k], path) == 0;
-        if (path && has_own_step(op) && !there)
+        if (path && has_own_step(op) && !wb_recipe_has_file(r, path))
             wb_problem(p, list->items[i], "missing-file",
                        "%s is missing: operation '%s' is done by it", path, op->name);
     }
@@ -110,6 +105,4 @@ void wb_recipe_operations_free(struct wb_recipe *r)
         free(r->operations[i].help);
     }
     free(r->operations);
-    r->operations = NULL;
-    r->noperations = 0;
 }

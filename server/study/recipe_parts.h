@@ -15,6 +15,9 @@ void wb_recipe_texts(const struct wb_node *n, const char *what, struct wb_strv *
 const struct wb_node *wb_recipe_list(const struct wb_node *n, const char *what,
                                      struct wb_problems *p);
 
+/* recipe_files.c: whether r->files has this one. */
+bool wb_recipe_has_file(const struct wb_recipe *r, const char *file);
+
 /* recipe_versions.c: fills versions and ports of r. */
 void wb_recipe_versions_read(struct wb_recipe *r, const struct wb_node *list,
                              struct wb_problems *p);

@@ -198,8 +198,6 @@ static const struct wb_field port_fields[] = {
 
 void wb_recipe_ports_read(struct wb_recipe *r, const struct wb_node *list, struct wb_problems *p)
 {
-    if (!list)
-        return;
     list = wb_recipe_list(list, "ports", p);
     if (!list)
         return;
