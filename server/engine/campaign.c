@@ -154,9 +154,7 @@ int wb_campaign_create(const char *state_dir, const char *id, const wb_json *stu
     if (rc == 0)
         rc = wb_campaign_keep_reserve(c, err);
     if (rc == 0)
-        rc = write_doc(c, "study.json", study, err);
-    if (rc == 0)
-        rc = write_doc(c, "plan.json", plan, err);
+        rc = wb_campaign_write(c, study, plan, err);
     if (rc == 0) {
         c->state = wb_json_copy(state);
         wb_json_set_int(c->state, "state_version", WB_STATE_VERSION);
@@ -294,6 +292,14 @@ int wb_campaign_set_state(struct wb_campaign_dir *c, const char *state, bool cle
     wb_json_set_str(c->state, "state", state);
     wb_json_set_bool(c->state, "clean", clean);
     return wb_campaign_save_state(c, err);
+}
+
+int wb_campaign_write(const struct wb_campaign_dir *c, const wb_json *study, const wb_json *plan,
+                      struct wb_err *err)
+{
+    int rc = write_doc(c, "study.json", study, err);
+
+    return rc < 0 ? rc : write_doc(c, "plan.json", plan, err);
 }
 
 int wb_campaign_read(const struct wb_campaign_dir *c, wb_json **study, wb_json **plan,

@@ -65,6 +65,8 @@ void wb_campaign_spend_reserve(struct wb_campaign_dir *c);
 /* The folder's study.json and plan.json. */
 int wb_campaign_read(const struct wb_campaign_dir *c, wb_json **study, wb_json **plan,
                      struct wb_err *err) WB_MUST_CHECK;
+int wb_campaign_write(const struct wb_campaign_dir *c, const wb_json *study, const wb_json *plan,
+                      struct wb_err *err) WB_MUST_CHECK;
 
 /* Who hears of events. */
 void wb_campaign_listen(struct wb_campaign_dir *c, wb_event_fn fn, void *arg);

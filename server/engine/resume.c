@@ -265,20 +265,6 @@ static int same_beginning(const wb_json *had, const wb_json *now, const char *id
     return 0;
 }
 
-static int write_doc(const char *dir, const char *name, const wb_json *doc, struct wb_err *err)
-{
-    WB_AUTO_FREE char *path = wb_strf("%s/%s", dir, name);
-    struct wb_buf b = WB_BUF_INIT(DOC_MAX);
-    int rc;
-
-    wb_json_canonical(doc, &b);
-    rc = wb_buf_check(&b, name, err);
-    if (rc == 0)
-        rc = wb_file_write(path, b.data, b.len, 0644, err);
-    wb_buf_release(&b);
-    return rc;
-}
-
 /* "rounds" of a resolved study: a number, or with at_most. */
 static void set_rounds(wb_json *study, int64_t rounds)
 {
@@ -321,9 +307,7 @@ int wb_campaign_extend(const char *state_dir, const char *id, const char *recipe
     if (rc == 0)
         rc = same_beginning(plan, longer, id, err);
     if (rc == 0)
-        rc = write_doc(wb_campaign_path(c), "study.json", study, err);
-    if (rc == 0)
-        rc = write_doc(wb_campaign_path(c), "plan.json", longer, err);
+        rc = wb_campaign_write(c, study, longer, err);
     if (rc == 0)
         rc = wb_campaign_set_state(c, "queued",
                                    wb_json_bool_or(wb_campaign_state(c), "clean", false), err);
