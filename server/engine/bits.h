@@ -4,10 +4,10 @@
  *     <state>/cache/artifacts/<recipe>/<version>/   artifacts as fetched, and artifacts.json with
  *                                                   {artifacts: [{package, version, file, sha256,
  *                                                   size}]}; every file is checked on every use
- *                                                   (<version>@<12 hex> with a study's own
- * artifact) <state>/prefix/<recipe>-<version>-<12 hex>/   the unpacked bits; the digits stand for
- * the set of artifacts and the recipe's content <state>/prefix/<same>.json                    its
- * digest when it was made
+ *                                                   (with a study's own: <version>@<12 hex>)
+ *     <state>/prefix/<recipe>-<version>-<12 hex>/   the unpacked bits; the digits stand for the set
+ *                                                   of artifacts and the recipe's content
+ *     <state>/prefix/<same>.json                    its digest when it was made
  *
  * Folders of both kinds are made beside and renamed: they are complete or absent. One that no
  * longer matches its digests is named through note and made again. A lock file per recipe and

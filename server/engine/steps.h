@@ -16,8 +16,8 @@
 /*
  * Runs a step to its end under the recipe's limit for it. env: "NAME=value" texts, NULL-ended; a
  * step sees these and PATH, HOME and LANG (its own values win), and `fetch` also HOME, the
- * proxy variables, WB_ARTIFACTS_MIRROR and WB_ARTIFACTS_FOLDER of this process. The working folder
- * is the recipe's.
+ * proxy variables, SSL_CERT_FILE, WB_ARTIFACTS_MIRROR and WB_ARTIFACTS_FOLDER of this process. The
+ * working folder is the recipe's.
  *
  * 0: the step exited 0 with one JSON object, which is *out (owned by the caller), or it is `ready`
  * or `settle` and exited WB_STEP_NOT_YET (then *out is NULL if it wrote none).

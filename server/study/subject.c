@@ -15,7 +15,7 @@
 #define AT(m) offsetof(struct wb_subject, m)
 static const struct wb_field fields[] = {
     {"commit", WB_F_TEXT, false, AT(commit), 0, 0, NULL,
-     "of the source it was built from; letters, digits, '.', '_' and '-'"},
+     "of the source it was built from, one word"},
     {"built", WB_F_TEXT, false, AT(built), 0, 0, NULL,
      "when, as 2026-11-30T01:00:00Z; builds of one history are put in this order"},
     {"version", WB_F_TEXT, false, AT(version), 0, 0, NULL,

@@ -137,8 +137,8 @@ static void test_windows(void **state)
     wb_ring_series_release(&s);
 }
 
-/* Percentiles of the merged histogram: 2 of 213 are slow, so p99 is slow; a mean of the two
- * seconds' p99 would say so as well, but a window of eight seconds has 2 of 846 and is not. */
+/* Percentiles of the merged histogram: 2 of 213 are slow, and 2 of the 846 of eight seconds, which
+ * is p99.9 and not p99. */
 static void test_merged(void **state)
 {
     struct wb_ring_series s;
