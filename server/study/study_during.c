@@ -87,36 +87,38 @@ static void read_op(struct wb_phase *ph, const struct wb_recipe *recipe, const s
     free(raw.instance);
 }
 
+/* Why a phase can have no operations; NULL: it can. */
+static const char *why_none(const struct wb_phase *ph)
+{
+    if (ph->steps_of)
+        return "steps of a list of rates are shuffled: write a phase of its own for operations";
+    if (ph->pace == WB_PACE_SEARCH)
+        return "a search tries many rates: write a phase of its own for operations";
+    if (ph->operations > 0)
+        return "a phase with operations is as long as for says, not as its ops take";
+    if (ph->tool)
+        return "only wb-load tells second by second what operations do to the load: take tool away";
+    if (ph->transactions)
+        return "operations with transactions are not told second by second yet: write a phase of "
+               "its own, with op or mix, for them";
+    return NULL;
+}
+
 static void read_list(struct wb_phase *ph, const struct wb_recipe *recipe,
                       const struct wb_node *list, struct wb_problems *p)
 {
+    const char *why = why_none(ph);
+
     if (list->kind != WB_NODE_LIST || list->n == 0 || list->n > DURING_MAX) {
         wb_problem(p, list, "wrong-type",
                    "during must be a list of 1 to %d maps such as {at: 30s, do: repair}",
                    DURING_MAX);
         return;
     }
-    if (ph->steps_of)
-        wb_problem(
-            p, list, "contradiction",
-            "steps of a list of rates are shuffled: write a phase of its own for operations");
-    else if (ph->pace == WB_PACE_SEARCH)
-        wb_problem(p, list, "contradiction",
-                   "a search tries many rates: write a phase of its own for operations");
-    else if (ph->operations > 0)
-        wb_problem(p, list, "contradiction",
-                   "a phase with operations is as long as for says, not as its ops take");
-    else if (ph->tool)
-        wb_problem(p, list, "contradiction",
-                   "only wb-load tells second by second what operations do to the load: take tool "
-                   "away");
-    else if (ph->transactions)
-        wb_problem(p, list, "contradiction",
-                   "operations with transactions are not told second by second yet: write a phase "
-                   "of its own, with op or mix, for them");
-    if (ph->steps_of || ph->operations > 0 || ph->tool || ph->transactions ||
-        ph->pace == WB_PACE_SEARCH)
+    if (why) {
+        wb_problem(p, list, "contradiction", "%s", why);
         return;
+    }
     ph->during = wb_calloc(list->n, sizeof *ph->during);
     for (size_t i = 0; i < list->n; i++)
         read_op(ph, recipe, list->items[i], p);
