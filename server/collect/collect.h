@@ -53,6 +53,9 @@ int wb_sampler_new(const struct wb_sampler_spec *spec, struct wb_sampler **out,
 /* One more control group of the database, of a sampler whose database changes; one that is known
  * already is no more. */
 void wb_sampler_add_database(struct wb_sampler *s, const char *group);
+/* Such a group has ended and had used cpu_ns in all (-1: not known), which counts also where no
+ * sample has seen it. It may come again. */
+void wb_sampler_database_ended(struct wb_sampler *s, const char *group, int64_t cpu_ns);
 /* Takes one sample now; call about once a second. It stands for the time since the one before, so
  * one with the old name when a phase ends keeps phases apart. Never fails: what is unreadable is
  * null in the sample. */

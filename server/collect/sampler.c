@@ -180,6 +180,20 @@ void wb_sampler_add_database(struct wb_sampler *s, const char *group)
     wb_strv_add(&s->database, group);
 }
 
+void wb_sampler_database_ended(struct wb_sampler *s, const char *group, int64_t cpu_ns)
+{
+    for (size_t i = 0; i < s->database.n; i++) {
+        struct group_past *p = &s->past[i];
+
+        if (strcmp(s->database.v[i], group) != 0)
+            continue;
+        if (cpu_ns > p->last.cpu_ns)
+            p->last.cpu_ns = cpu_ns;
+        add(&p->before, &p->last);
+        p->last = (struct wb_group_sum){.ok = false};
+    }
+}
+
 void wb_sampler_take(struct wb_sampler *s, const char *phase)
 {
     size_t i = 0;

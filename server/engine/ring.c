@@ -159,6 +159,7 @@ static int poll_job(struct wb_ring *g, struct wb_job_status *s, wb_json **told,
         return wb_run_fail(g->w->r, WB_OUTCOME_HARNESS_ERROR, &err);
     if (s->state == WB_JOB_RUNNING)
         return 0;
+    wb_sampler_database_ended(g->w->sampler, g->group, s->cpu_ns);
     if (wb_json_read_file(out, STEP_JSON_MAX, told, NULL) < 0)
         *told = NULL;
     if (wb_job_log_tail(g->dir, "stderr.log", LAST_WORDS_MAX, words, NULL) < 0)

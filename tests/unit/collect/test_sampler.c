@@ -319,16 +319,20 @@ static void test_changes(void **state)
     one_second(&w);
     put_group(&w, "weighbridge/r-op", 300 * WB_MS, 0, 0, 0, 77);
     wb_sampler_take(s, "measure"); /* 1.1 */
-    /* It goes; what it has used stays used. */
+    /* It goes; what it has used stays used, also what nobody has seen, and all of one that came and
+     * went in between. */
     drop(w.f, "cg/cpuacct/weighbridge/r-op");
+    wb_sampler_database_ended(s, "weighbridge/r-op", 450 * WB_MS);
+    wb_sampler_database_ended(s, "weighbridge/r-op", 100 * WB_MS);
+    wb_sampler_database_ended(s, "weighbridge/r-op", -1);
     one_second(&w);
-    wb_sampler_take(s, "measure"); /* 0.8 */
+    wb_sampler_take(s, "measure"); /* 1.05 */
     /* The database is made anew and counts from 0. */
     one_second(&w);
     put_group(&w, "weighbridge/r-db0", 200 * WB_MS, 4096, 0, 0, 20);
     wb_sampler_take(s, "measure"); /* 0.2 */
     m = wb_sampler_window(s, "measure");
-    check(m, "database_cores", (0.8 + 1.1 + 0.8 + 0.2) / 4, 1.1);
+    check(m, "database_cores", (0.8 + 1.1 + 1.05 + 0.2) / 4, 1.1);
     wb_sampler_free(s);
     end(&w);
 }
