@@ -178,9 +178,8 @@ int wb_job_poll(const char *dir, struct wb_job_status *out, struct wb_err *err)
 bool wb_job_held(const char *dir)
 {
     WB_AUTO_FREE char *path = wb_strf("%s/" WB_JOB_LOCK, dir);
-    WB_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+    return wb_lock_look(path, NULL) == -WB_CONFLICT;
 }
 
 static int pidfd_of(pid_t pid, uint64_t ticks)

@@ -24,42 +24,22 @@ static const struct wb_opt rows[] = {
     {0},
 };
 
-static int read_stdin(struct wb_buf *out, struct wb_err *err)
-{
-    char block[65536];
-    size_t n;
-
-    while ((n = fread(block, 1, sizeof(block), stdin)) > 0)
-        wb_buf_add(out, block, n);
-    if (ferror(stdin))
-        return wb_fail(err, WB_IO, "standard input cannot be read");
-    return wb_buf_check(out, "standard input", err);
-}
-
 /* The body as text; NULL without one. Caller frees. */
 static int read_body(const char *data, char **out, struct wb_err *err)
 {
-    struct wb_buf b = WB_BUF_INIT(BODY_MAX);
+    const char *name = "standard input";
     size_t n = 0;
     int rc;
 
-    if (!data)
-        return 0;
-    if (!strcmp(data, "@-")) {
-        rc = read_stdin(&b, err);
-        if (rc == 0 && strlen(wb_buf_str(&b)) == b.len)
-            *out = wb_strdup(wb_buf_str(&b));
-        else if (rc == 0)
-            rc = wb_fail(err, WB_INVALID, "standard input is no text");
-        wb_buf_release(&b);
-        return rc;
-    }
-    if (*data != '@') {
+    if (!data || *data != '@') {
         *out = wb_strdup(data);
         return 0;
     }
-    rc = wb_file_read(data + 1, BODY_MAX, out, &n, err);
-    return rc == 0 && strlen(*out) != n ? wb_fail(err, WB_INVALID, "%s is no text", data + 1) : rc;
+    if (!strcmp(data, "@-"))
+        rc = wb_file_read_fd(STDIN_FILENO, name, BODY_MAX, out, &n, err);
+    else
+        rc = wb_file_read(name = data + 1, BODY_MAX, out, &n, err);
+    return rc == 0 && strlen(*out) != n ? wb_fail(err, WB_INVALID, "%s is no text", name) : rc;
 }
 
 static int check(const char *method, const char *path, struct wb_err *err)
@@ -103,7 +83,7 @@ static int api(const struct wb_cli *cli, const void *opts, int argc, char **argv
                                          .range = o->range,
                                          .answer_max = 256u << 20};
 
-        rc = wb_remote_send(r, &c, &body, NULL, &err);
+        rc = wb_remote_send(r, &c, &body, &err);
     }
     if (rc == 0) {
         wb_cli_print(&body);

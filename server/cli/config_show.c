@@ -120,4 +120,5 @@ const struct wb_command wb_cmd_config = {
                 "  weighbridge config push.remote --json\n",
     .max_args = 1,
     .run = config,
+    .remote = config, /* which server is asked is one of them */
 };

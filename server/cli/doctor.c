@@ -289,22 +289,15 @@ static void check_programs(struct doctor *d)
 
 static void check_lock(struct doctor *d)
 {
-    const struct wb_host_wait no_wait = {0};
     struct wb_err err = WB_ERR_INIT;
-    int fd = -1;
 
-    /* Only looked at: without its folder nobody has ever used the host. */
-    if (!wb_path_exists(WB_HOST_DIR))
-        say(d, "host lock", GOOD, wb_strdup("free"), NULL);
-    else if (wb_host_lock(WB_HOST_DIR, "weighbridge doctor", &no_wait, &fd, &err) == 0)
+    if (wb_host_look(WB_HOST_DIR, &err) == 0)
         say(d, "host lock", GOOD, wb_strdup("free"), NULL);
     else if (err.code == WB_CONFLICT)
         say(d, "host lock", CAUTION, wb_strdup(err.root),
             wb_strdup("`run --wait-for-host SECONDS` waits for its turn"));
     else
         say(d, "host lock", BAD, wb_strdup(err.root), wb_strdup("run as root (sudo)"));
-    if (fd >= 0)
-        (void)close(fd);
     err = (struct wb_err)WB_ERR_INIT;
     if (wb_quarantine_check(WB_HOST_DIR, &err) < 0)
         say(d, "quarantine", BAD, wb_strdup(err.root), wb_strdup("`weighbridge clean`"));

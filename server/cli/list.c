@@ -263,22 +263,32 @@ static bool is_filtered(const struct options *o)
     return memcmp(&o->filters, &none, sizeof(none)) != 0 || o->sort || o->from;
 }
 
+static int find_what(int argc, char **argv, enum what *out, struct wb_err *err)
+{
+    WB_AUTO_FREE char *hint = NULL;
+    WB_AUTO_FREE char *words = NULL;
+    int what = RUNS;
+
+    while (argc && whats[what] && strcmp(whats[what], argv[0]) != 0)
+        what++;
+    *out = (enum what)what;
+    if (whats[what])
+        return 0;
+    hint = wb_did_you_mean(argv[0], whats);
+    words = wb_word_list(whats);
+    return wb_fail(err, WB_INVALID, "cannot list '%s'%s; allowed: %s", argv[0], hint, words);
+}
+
 static int list(const struct wb_cli *cli, const void *options, int argc, char **argv)
 {
     const struct options *o = options;
     struct wb_err err = WB_ERR_INIT;
     struct wb_store *s = NULL;
-    int what = RUNS, rc;
+    enum what what;
+    int rc = find_what(argc, argv, &what, &err);
 
-    while (argc && whats[what] && strcmp(whats[what], argv[0]) != 0)
-        what++;
-    if (!whats[what]) {
-        WB_AUTO_FREE char *hint = wb_did_you_mean(argv[0], whats);
-        WB_AUTO_FREE char *words = wb_word_list(whats);
-
-        (void)wb_fail(&err, WB_INVALID, "cannot list '%s'%s; allowed: %s", argv[0], hint, words);
+    if (rc < 0)
         return wb_cli_fail(cli, &err);
-    }
     if ((what == FINDINGS || what == ANNOTATIONS) && is_filtered(o)) {
         (void)wb_fail(&err, WB_INVALID,
                       "%s are listed as a whole: leave filters, --sort and --from out", argv[0]);
@@ -288,7 +298,7 @@ static int list(const struct wb_cli *cli, const void *options, int argc, char **
         return wb_cli_list_findings(cli, o->limit);
     rc = wb_cli_open_store(cli, &s, &err);
     if (rc == 0)
-        rc = pages(cli, s, (enum what)what, o, &err);
+        rc = pages(cli, s, what, o, &err);
     wb_store_close(s);
     return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
 }
@@ -326,12 +336,13 @@ static void print_submitted(const struct wb_cli *cli, const wb_json *list, struc
 static int remote_pages(const struct wb_cli *cli, struct wb_remote *r, enum what what,
                         const struct options *o, struct wb_err *err)
 {
-    bool all = cli->ndjson && !o->limit;
+    bool all = cli->ndjson && !o->limit,
+         whole = what == HOSTS || what == ANNOTATIONS; /* no pages */
     WB_AUTO_FREE char *cursor = wb_strdup(o->from);
     struct wb_remote_list l = {.what = whats[what],
                                .filters = &o->filters,
                                .sort = o->sort,
-                               .limit = all ? 500 : o->limit};
+                               .limit = all && !whole ? 500 : o->limit};
     int rc;
 
     do {
@@ -348,6 +359,9 @@ static int remote_pages(const struct wb_cli *cli, struct wb_remote *r, enum what
             (void)fprintf(stderr, "%s\n",
                           next ? "there are more: --limit N shows N"
                                : "'weighbridge show CAMPAIGN' lists its runs");
+        } else if (rc == 0 && what == HOSTS && !cli->json) {
+            wb_cli_print_machines(cli, items);
+            wb_json_free(items);
         } else if (rc == 0) {
             answer(cli, what, items, next);
         }
@@ -363,23 +377,16 @@ static int remote(const struct wb_cli *cli, const void *options, int argc, char 
     const struct options *o = options;
     struct wb_err err = WB_ERR_INIT;
     struct wb_remote *r = NULL;
-    int what = RUNS, rc = 0;
+    enum what what;
+    int rc = find_what(argc, argv, &what, &err);
 
-    while (argc && whats[what] && strcmp(whats[what], argv[0]) != 0)
-        what++;
-    if (!whats[what]) {
-        WB_AUTO_FREE char *hint = wb_did_you_mean(argv[0], whats);
-        WB_AUTO_FREE char *words = wb_word_list(whats);
-
-        rc = wb_fail(&err, WB_INVALID, "cannot list '%s'%s; allowed: %s", argv[0], hint, words);
-    } else if (what == FINDINGS && !cli->json) {
+    if (rc == 0 && what == FINDINGS && !cli->json)
         rc = wb_fail(&err, WB_INVALID,
                      "the findings of a server come with --json or --ndjson, or on its page");
-    }
     if (rc == 0)
         rc = wb_remote_open(cli, &r, &err);
     if (rc == 0)
-        rc = remote_pages(cli, r, (enum what)what, o, &err);
+        rc = remote_pages(cli, r, what, o, &err);
     rc = rc < 0 ? wb_remote_fail(cli, r, &err) : WB_EXIT_OK;
     wb_remote_free(r);
     return rc;

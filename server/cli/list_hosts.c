@@ -103,6 +103,32 @@ static void print(const struct wb_cli *cli, const wb_json *items)
     wb_cli_print(&out);
 }
 
+void wb_cli_print_machines(const struct wb_cli *cli, const wb_json *items)
+{
+    struct wb_buf out = WB_BUF_INIT(4u << 20);
+    struct wb_table *t = wb_table_new();
+
+    wb_table_column(t, "host", WB_LEFT);
+    wb_table_column(t, "class", WB_LEFT);
+    wb_table_column(t, "now", WB_LEFT);
+    wb_table_column(t, "campaign", WB_LEFT);
+    for (size_t i = 0; i < wb_json_len(items); i++) {
+        const wb_json *o = wb_json_at(items, i);
+        const char *state = wb_json_str_or(o, "state", "-");
+
+        wb_table_row(t);
+        wb_table_cell(t, "%s", wb_json_str_or(o, "id", ""));
+        wb_table_cell(t, "%s", wb_json_str_or(o, "class", "-"));
+        wb_table_cell(t, "%s", state);
+        wb_table_tint(t, strcmp(state, "free") != 0 ? WB_CAUTION : WB_PLAIN);
+        wb_table_cell(t, "%s", wb_json_str_or(o, "campaign", "-"));
+    }
+    wb_table_color(t, cli->color);
+    wb_table_print(t, cli->width, &out);
+    wb_table_free(t);
+    wb_cli_print(&out);
+}
+
 int wb_cli_list_hosts(const struct wb_cli *cli, struct wb_store *s, const struct wb_query *q,
                       struct wb_err *err)
 {

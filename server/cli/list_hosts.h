@@ -13,4 +13,7 @@
 int wb_cli_list_hosts(const struct wb_cli *cli, struct wb_store *s, const struct wb_query *q,
                       struct wb_err *err) WB_MUST_CHECK;
 
+/* Prints those of a server, as GET /api/v1/hosts has them. */
+void wb_cli_print_machines(const struct wb_cli *cli, const wb_json *items);
+
 #endif

@@ -3,36 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/buf.h"
 #include "server/base/file.h"
 #include "server/base/json.h"
 #include "server/base/mem.h"
+#include "server/cli/records.h"
 #include "server/engine/campaign.h"
 
 #define STATE_MAX (8u << 20)
-#define CANDIDATES_MAX 5
-
-/* Whether an id begins as typed; skip: bytes of what may be left out in front. */
-static bool begins(const char *id, const char *typed, const char *prefix)
-{
-    size_t n = strlen(prefix);
-
-    return !strncmp(id, typed, strlen(typed)) ||
-           (!strncmp(id, prefix, n) && !strncmp(id + n, typed, strlen(typed)));
-}
-
-static int more_than_one(const struct wb_strv *found, struct wb_err *err)
-{
-    struct wb_buf names = WB_BUF_INIT(4096);
-    int rc;
-
-    for (size_t i = 0; i < found->n && i < CANDIDATES_MAX; i++)
-        wb_buf_addf(&names, "%s%s", i ? ", " : "", found->v[i]);
-    rc = wb_fail(err, WB_CONFLICT, "more than one: %s%s", wb_buf_str(&names),
-                 found->n > CANDIDATES_MAX ? ", ..." : "");
-    wb_buf_release(&names);
-    return rc;
-}
 
 int wb_live_find(const char *state_dir, const char *typed, char **id, struct wb_err *err)
 {
@@ -42,7 +19,7 @@ int wb_live_find(const char *state_dir, const char *typed, char **id, struct wb_
     for (size_t i = 0; rc == 0 && i < all.n; i++) {
         struct wb_campaign_holder h = {0};
 
-        if (typed ? !begins(all.v[i], typed, "cmp_")
+        if (typed ? !wb_cli_begins(all.v[i], typed, "cmp_")
                   : wb_campaign_look(state_dir, all.v[i], &h, NULL) < 0 || !h.held)
             continue;
         wb_strv_add(&found, all.v[i]);
@@ -55,7 +32,7 @@ int wb_live_find(const char *state_dir, const char *typed, char **id, struct wb_
                    : wb_fail(err, WB_NOT_FOUND, "no campaign runs here now (looked in %s)",
                              state_dir);
     else if (rc == 0 && found.n > 1)
-        rc = more_than_one(&found, err);
+        rc = wb_cli_more_than_one(&found, err);
     else if (rc == 0)
         *id = wb_strdup(found.v[0]);
     wb_strv_release(&found);
@@ -76,7 +53,7 @@ int wb_live_find_run(const char *state_dir, const char *typed, char **run, char 
         if (wb_list_dir(dir, &names, NULL) < 0) /* it has none */
             names.n = 0;
         for (size_t k = 0; k < names.n; k++)
-            if (begins(names.v[k], typed, "run_")) {
+            if (wb_cli_begins(names.v[k], typed, "run_")) {
                 wb_strv_add(&found, names.v[k]);
                 wb_strv_add(&of, all.v[i]);
             }
@@ -85,7 +62,7 @@ int wb_live_find_run(const char *state_dir, const char *typed, char **run, char 
     if (rc == 0 && found.n == 0)
         rc = wb_fail(err, WB_NOT_FOUND, "no run '%s' is going on in %s", typed, state_dir);
     else if (rc == 0 && found.n > 1)
-        rc = more_than_one(&found, err);
+        rc = wb_cli_more_than_one(&found, err);
     if (rc == 0) {
         *run = wb_strdup(found.v[0]);
         *campaign = wb_strdup(of.v[0]);

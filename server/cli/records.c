@@ -8,7 +8,8 @@
 #include "server/base/units.h"
 #include "server/record/query.h"
 
-#define ID_SHOWN_MIN 10 /* the part of an id that tells its time */
+#define ID_SHOWN_MIN 10  /* the part of an id that tells its time */
+#define CANDIDATES_MAX 5 /* that an error names */
 
 int wb_cli_open_store(const struct wb_cli *cli, struct wb_store **out, struct wb_err *err)
 {
@@ -20,6 +21,27 @@ void wb_cli_id_release(struct wb_cli_id *id)
     free(id->run);
     free(id->campaign);
     *id = (struct wb_cli_id){0};
+}
+
+bool wb_cli_begins(const char *id, const char *typed, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return !strncmp(id, typed, strlen(typed)) ||
+           (!strncmp(id, prefix, n) && !strncmp(id + n, typed, strlen(typed)));
+}
+
+int wb_cli_more_than_one(const struct wb_strv *found, struct wb_err *err)
+{
+    struct wb_buf names = WB_BUF_INIT(4096);
+    int rc;
+
+    for (size_t i = 0; i < found->n && i < CANDIDATES_MAX; i++)
+        wb_buf_addf(&names, "%s%s", i ? ", " : "", found->v[i]);
+    rc = wb_fail(err, WB_CONFLICT, "more than one: %s%s", wb_buf_str(&names),
+                 found->n > CANDIDATES_MAX ? ", ..." : "");
+    wb_buf_release(&names);
+    return rc;
 }
 
 static wb_json *find_by(wb_json *list, const char *key, const char *value)
@@ -234,4 +256,17 @@ wb_json *wb_cli_campaigns(const wb_json *runs)
         count_run(last, r);
     }
     return all;
+}
+
+void wb_cli_run_complete(wb_json *summary, const wb_json *result, const wb_json *environment)
+{
+    const wb_json *phases = wb_json_get(result, "phases"), *data = wb_json_get(result, "data");
+    const wb_json *parity = wb_json_get(environment, "parity");
+
+    wb_json_set(summary, "phases",
+                wb_json_type(phases) == WB_JSON_ARRAY ? wb_json_ref(phases) : wb_json_array());
+    if (data)
+        wb_json_set(summary, "data", wb_json_ref(data));
+    if (wb_json_type(parity) == WB_JSON_OBJECT)
+        wb_json_set(summary, "parity", wb_json_ref(parity));
 }

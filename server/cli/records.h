@@ -20,7 +20,13 @@ struct wb_cli_id {
 int wb_cli_find(struct wb_store *s, const char *text, struct wb_cli_id *out,
                 struct wb_err *err) WB_MUST_CHECK;
 void wb_cli_id_release(struct wb_cli_id *id);
+/* Whether an id begins as typed, with or without its prefix ("run_", "cmp_"). */
+bool wb_cli_begins(const char *id, const char *typed, const char *prefix);
+/* WB_CONFLICT that names the candidates. */
+int wb_cli_more_than_one(const struct wb_strv *found, struct wb_err *err) WB_MUST_CHECK;
 
+/* What `show` shows of a run beside its summary: phases, data and parity of the other documents. */
+void wb_cli_run_complete(wb_json *summary, const wb_json *result, const wb_json *environment);
 /* Runs (summaries) as a table for people. */
 void wb_cli_run_table(const struct wb_cli *cli, const wb_json *runs, struct wb_buf *out);
 /* One object per campaign of the runs, in their order: {id, study, runs, ok, rounds, arms:

@@ -345,7 +345,7 @@ static int64_t pause_of(const struct wb_remote *r, const struct wb_remote_call *
 }
 
 int wb_remote_send(struct wb_remote *r, const struct wb_remote_call *c, struct wb_buf *body,
-                   int *status, struct wb_err *err)
+                   struct wb_err *err)
 {
     struct wb_buf text = WB_BUF_INIT(ANSWER_MAX);
     int64_t began = wb_now_ns(NULL);
@@ -377,8 +377,6 @@ int wb_remote_send(struct wb_remote *r, const struct wb_remote_call *c, struct w
             rc = take_problem(r, c, &a, err);
         } else {
             r->answered = true;
-            if (status)
-                *status = a.status;
             *body = a.body;
             a.body = (struct wb_buf)WB_BUF_INIT(0);
         }
@@ -393,7 +391,7 @@ int wb_remote_ask(struct wb_remote *r, const struct wb_remote_call *c, wb_json *
                   struct wb_err *err)
 {
     struct wb_buf body = WB_BUF_INIT(0);
-    int rc = wb_remote_send(r, c, &body, NULL, err);
+    int rc = wb_remote_send(r, c, &body, err);
 
     if (rc == 0 && wb_json_parse(wb_buf_str(&body), body.len, out, err) < 0) {
         err->code = WB_PROTOCOL;

@@ -35,11 +35,10 @@ struct wb_remote_call {
     size_t answer_max;    /* bytes; 0: 64 MiB */
 };
 /* One request, repeated for a while where that is harmless: connection lost, 429, 503. 2xx: body is
- * what came (released by the caller; status in *status, which may be NULL). Everything else is an
- * error whose text has the server's words, with `wb_remote_exit` and `wb_remote_problem` beside it.
- */
+ * what came (released by the caller). Everything else is an error whose text has the server's
+ * words, with `wb_remote_fail` and `wb_remote_problem` for more. */
 int wb_remote_send(struct wb_remote *r, const struct wb_remote_call *c, struct wb_buf *body,
-                   int *status, struct wb_err *err) WB_MUST_CHECK;
+                   struct wb_err *err) WB_MUST_CHECK;
 /* The same for an answer that is one JSON document (owned). */
 int wb_remote_ask(struct wb_remote *r, const struct wb_remote_call *c, wb_json **out,
                   struct wb_err *err) WB_MUST_CHECK;

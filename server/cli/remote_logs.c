@@ -37,7 +37,7 @@ static int catch_up(struct tail *t, struct wb_err *err)
         WB_AUTO_FREE char *path = wb_strf("%s&from=%zu", wb_buf_str(&t->path), t->at);
         const struct wb_remote_call c = {.method = "GET", .path = path};
         struct wb_buf body = WB_BUF_INIT(0);
-        int rc = wb_remote_send(t->remote, &c, &body, NULL, err);
+        int rc = wb_remote_send(t->remote, &c, &body, err);
         size_t n = body.len;
 
         if (rc == 0)

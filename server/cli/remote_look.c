@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/cli/records.h"
+
 #define RUN_ID 30 /* characters of a whole id */
 
 /* ---- lists ---- */
@@ -17,8 +19,7 @@ static void add(struct wb_buf *path, const char *key, const char *value)
 static int add_time(struct wb_buf *path, const char *key, const char *text, struct wb_err *err)
 {
     WB_AUTO_FREE char *time = NULL;
-    WB_AUTO_FREE char *option = wb_strf("--%s", key);
-    int rc = text ? wb_cli_time(option, text, &time, err) : 0;
+    int rc = text ? wb_cli_time(key, text, &time, err) : 0;
 
     if (rc == 0)
         add(path, key, time);
@@ -104,20 +105,11 @@ int wb_remote_runs_of(struct wb_remote *r, const char *campaign, wb_json **out, 
 
 /* ---- ids ---- */
 
-static bool begins(const char *id, const char *typed)
-{
-    const char *bare = strncmp(id, "cmp_", 4) ? id : id + 4;
-
-    return !strncmp(id, typed, strlen(typed)) || !strncmp(bare, typed, strlen(typed));
-}
-
 int wb_remote_find_campaign(struct wb_remote *r, const char *typed, char **id, struct wb_err *err)
 {
     WB_AUTO_JSON wb_json *list = NULL;
     const wb_json *items;
-    struct wb_buf names = WB_BUF_INIT(4096);
-    const char *found = NULL;
-    size_t n = 0;
+    struct wb_strv found = {0};
     int rc;
 
     if (typed && !strncmp(typed, "cmp_", 4) && strlen(typed) == RUN_ID) {
@@ -130,22 +122,18 @@ int wb_remote_find_campaign(struct wb_remote *r, const char *typed, char **id, s
     for (size_t i = 0; rc == 0 && i < wb_json_len(items); i++) {
         const char *one = wb_json_str_or(wb_json_at(items, i), "id", "");
 
-        if (typed && !begins(one, typed))
-            continue;
-        if (n++ < 5)
-            wb_buf_addf(&names, "%s%s", n > 1 ? ", " : "", one);
-        found = one;
+        if (!typed || wb_cli_begins(one, typed, "cmp_"))
+            wb_strv_add(&found, one);
     }
-    if (rc == 0 && n == 0)
+    if (rc == 0 && found.n == 0)
         rc = typed ? wb_fail(err, WB_NOT_FOUND, "%s has no campaign '%s' among its newest 500",
                              wb_remote_url(r), typed)
                    : wb_fail(err, WB_NOT_FOUND, "no campaign runs on %s now", wb_remote_url(r));
-    else if (rc == 0 && n > 1)
-        rc = wb_fail(err, WB_CONFLICT, "more than one: %s%s", wb_buf_str(&names),
-                     n > 5 ? ", ..." : "");
+    else if (rc == 0 && found.n > 1)
+        rc = wb_cli_more_than_one(&found, err);
     else if (rc == 0)
-        *id = wb_strdup(found);
-    wb_buf_release(&names);
+        *id = wb_strdup(found.v[0]);
+    wb_strv_release(&found);
     return rc;
 }
 
@@ -176,7 +164,7 @@ int wb_remote_raw(struct wb_remote *r, const char *run, const char *name, struct
     wb_buf_addf(&path, "/api/v1/runs/%s/artifacts/", run);
     wb_rest_escape(&path, name);
     c.path = wb_buf_str(&path);
-    rc = wb_remote_send(r, &c, &body, NULL, err);
+    rc = wb_remote_send(r, &c, &body, err);
     if (rc == 0)
         wb_buf_add(out, wb_buf_str(&body), body.len);
     wb_buf_release(&path);
@@ -219,12 +207,7 @@ int wb_remote_read_run(struct wb_remote *r, const char *run, wb_json **out, stru
     if (rc < 0)
         return rc;
     wb_json_set(summary, "annotations", wb_json_ref(wb_json_get(annotations, "items")));
-    wb_json_set(summary, "phases",
-                wb_json_type(wb_json_get(result, "phases")) == WB_JSON_ARRAY
-                    ? wb_json_ref(wb_json_get(result, "phases"))
-                    : wb_json_array());
-    if (wb_json_type(wb_json_get(environment, "parity")) == WB_JSON_OBJECT)
-        wb_json_set(summary, "parity", wb_json_ref(wb_json_get(environment, "parity")));
+    wb_cli_run_complete(summary, result, environment);
     *out = WB_STEAL(summary);
     return 0;
 }

@@ -5,7 +5,8 @@
 #include "server/cli/filters.h"
 #include "server/cli/remote.h"
 
-/* A page of a list: what is "runs", "campaigns", "series" or "annotations". cursor NULL: the first.
+/* A page of a list: what is "runs", "campaigns", "series", "findings",
+ * "annotations" or "hosts". cursor NULL: the first.
  * *items and *next (NULL: the last) are owned. */
 struct wb_remote_list {
     const char *what;
@@ -22,7 +23,7 @@ int wb_remote_find(struct wb_remote *r, const char *typed, char **run, char **ca
 /* The only campaign that begins as typed; NULL: the only one that runs. */
 int wb_remote_find_campaign(struct wb_remote *r, const char *typed, char **id,
                             struct wb_err *err) WB_MUST_CHECK;
-/* What `show` shows of a run: summary, record, phases, parity, annotations. */
+/* What `show` shows of a run: summary, record, phases, data, parity, annotations. */
 int wb_remote_read_run(struct wb_remote *r, const char *run, wb_json **out,
                        struct wb_err *err) WB_MUST_CHECK;
 /* One raw file of a run, appended. */

@@ -60,7 +60,7 @@ static int read_on(struct follow *f, struct wb_err *err)
         WB_AUTO_FREE char *path = wb_strf("/api/v1/campaigns/%s/events?from=%zu", f->id, f->at);
         const struct wb_remote_call c = {.method = "GET", .path = path};
         struct wb_buf body = WB_BUF_INIT(0);
-        int rc = wb_remote_send(f->remote, &c, &body, NULL, err);
+        int rc = wb_remote_send(f->remote, &c, &body, err);
         size_t n = body.len;
 
         for (const char *line = wb_buf_str(&body), *end = NULL; rc == 0 && *line; line = end + 1) {

@@ -463,15 +463,8 @@ static int read_run(struct wb_store *s, const char *id, wb_json **out, struct wb
         wb_json_set_str(record, "commit", place.commit);
         wb_json_set_str(record, "ref", place.ref);
         wb_json_set_str(record, "path", place.path);
-        wb_json_set(summary, "phases",
-                    wb_json_type(wb_json_get(result, "phases")) == WB_JSON_ARRAY
-                        ? wb_json_ref(wb_json_get(result, "phases"))
-                        : wb_json_array());
         wb_json_set(summary, "record", record);
-        if (wb_json_get(result, "data"))
-            wb_json_set(summary, "data", wb_json_ref(wb_json_get(result, "data")));
-        if (wb_json_type(wb_json_get(environment, "parity")) == WB_JSON_OBJECT)
-            wb_json_set(summary, "parity", wb_json_ref(wb_json_get(environment, "parity")));
+        wb_cli_run_complete(summary, result, environment);
         *out = WB_STEAL(summary);
     }
     wb_run_place_release(&place);

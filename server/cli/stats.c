@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/analysis/compare.h"
 #include "server/analysis/csv.h"
@@ -51,25 +52,6 @@ static const char *option(const struct options *o, size_t k)
 
 /* ---- reading ---- */
 
-static int read_stdin(char **text, size_t *n, struct wb_err *err)
-{
-    struct wb_buf b = WB_BUF_INIT(WB_JSON_TEXT_MAX);
-    char chunk[65536];
-    size_t got;
-    int rc;
-
-    while (!b.failed && (got = fread(chunk, 1, sizeof(chunk), stdin)) > 0)
-        wb_buf_add(&b, chunk, got);
-    rc = ferror(stdin) ? wb_fail(err, WB_IO, "cannot read standard input")
-                       : wb_buf_check(&b, "standard input", err);
-    if (rc == 0) {
-        *n = b.len;
-        *text = b.len > 0 ? wb_buf_take(&b) : wb_strdup("");
-    }
-    wb_buf_release(&b);
-    return rc;
-}
-
 /* The texts of all files (standard input without one); the caller frees texts, also on failure. */
 static int read_files(int argc, char **argv, struct wb_topic_file *files, char **texts,
                       struct wb_err *err)
@@ -77,7 +59,8 @@ static int read_files(int argc, char **argv, struct wb_topic_file *files, char *
     for (int i = 0; i == 0 || i < argc; i++) {
         const char *path = argc > 0 ? argv[i] : "-";
         size_t n = 0;
-        int rc = strcmp(path, "-") == 0 ? read_stdin(&texts[i], &n, err)
+        int rc = strcmp(path, "-") == 0 ? wb_file_read_fd(STDIN_FILENO, "standard input",
+                                                          WB_JSON_TEXT_MAX, &texts[i], &n, err)
                                         : wb_file_read(path, WB_JSON_TEXT_MAX, &texts[i], &n, err);
         if (rc < 0)
             return rc;
@@ -279,7 +262,8 @@ static wb_json *option_names(unsigned options)
     return list;
 }
 
-/* {items: [{name, summary, input, options, files (most; null: any number), csv}], next}. */
+/* {items: [{name, summary, input, options, files (most; null: any number)}], next,
+ * analysis_version}. */
 static void answer_topics(const struct wb_cli *cli)
 {
     wb_json *doc = wb_json_object(), *items = wb_json_array();

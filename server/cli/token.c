@@ -110,7 +110,7 @@ static int revoke(const struct wb_cli *cli, struct wb_remote *r, const char *id,
     wb_buf_adds(&path, "/api/v1/tokens/");
     wb_rest_escape(&path, id);
     c.path = wb_buf_str(&path);
-    rc = wb_remote_send(r, &c, &body, NULL, err);
+    rc = wb_remote_send(r, &c, &body, err);
     if (rc == 0 && cli->json) {
         wb_json *o = wb_json_object();
 

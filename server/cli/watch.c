@@ -1,8 +1,6 @@
 /* `watch [CAMPAIGN]`: follows a campaign that runs on this host. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "server/base/cancel.h"
@@ -12,10 +10,11 @@
 #include "server/cli/places.h"
 #include "server/cli/progress.h"
 #include "server/cli/remote_run.h"
+#include "server/cli/tail.h"
 #include "server/engine/campaign.h"
 
 #define LOOK_NS (250 * WB_MS)
-#define LINE_MAX_BYTES (1u << 20)
+#define OUT_MAX (8u << 20)
 
 struct watch {
     const struct wb_cli *cli;
@@ -23,52 +22,27 @@ struct watch {
     struct wb_cancel *cancel;
     struct wb_progress *progress; /* NULL with --json: events go out as lines */
     char *id;
-    int fd;
-    struct wb_buf rest; /* of a line that is not whole yet */
 };
 
-static void tell(struct watch *w, const char *line, size_t n)
+static void tell(void *arg, const char *stream, const char *line, size_t n)
 {
+    struct watch *w = arg;
+    struct wb_buf out = WB_BUF_INIT(OUT_MAX);
     WB_AUTO_JSON wb_json *event = NULL;
 
+    (void)stream; /* there is one */
     if (wb_json_parse(line, n, &event, NULL) < 0)
         return; /* torn by a crash; the next is whole again */
     if (w->progress) {
         wb_progress_event(w->progress, event);
         return;
     }
-    struct wb_buf out = WB_BUF_INIT(2 * LINE_MAX_BYTES);
-
     wb_json_line(event, &out);
     wb_buf_addc(&out, '\n');
     wb_cli_print(&out);
 }
 
-/* Tells what was added since the last look. True when there was something. */
-static bool follow(struct watch *w)
-{
-    bool any = false;
-    char block[65536];
-    ssize_t got;
-
-    while ((got = read(w->fd, block, sizeof(block))) > 0) {
-        const char *end;
-
-        any = true;
-        wb_buf_add(&w->rest, block, (size_t)got);
-        if (w->rest.failed) /* no event is that long */
-            wb_buf_clear(&w->rest);
-        while (w->rest.len && (end = memchr(w->rest.data, '\n', w->rest.len))) {
-            size_t n = (size_t)(end - w->rest.data);
-
-            tell(w, w->rest.data, n);
-            wb_buf_consume(&w->rest, n + 1);
-        }
-    }
-    return any;
-}
-
-static int loop(struct watch *w, struct wb_err *err)
+static int loop(struct watch *w, struct wb_tail *events, struct wb_err *err)
 {
     struct wb_campaign_holder h = {0};
     int rc;
@@ -77,7 +51,7 @@ static int loop(struct watch *w, struct wb_err *err)
         rc = wb_campaign_look(w->places.state, w->id, &h, err);
         if (rc < 0)
             return rc;
-        if (!follow(w) && !h.held)
+        if (!wb_tail_read(events) && !h.held)
             return 0;
         rc = h.held ? wb_wait(w->cancel, -1, LOOK_NS, err) : 0;
         if (rc < 0)
@@ -87,7 +61,8 @@ static int loop(struct watch *w, struct wb_err *err)
 
 static int watch(const struct wb_cli *cli, const void *options, int argc, char **argv)
 {
-    struct watch w = {.cli = cli, .fd = -1, .rest = WB_BUF_INIT(2 * LINE_MAX_BYTES)};
+    struct watch w = {.cli = cli};
+    struct wb_tail *events = wb_tail_new(tell, &w);
     struct wb_err err = WB_ERR_INIT;
     WB_AUTO_FREE char *path = NULL;
     WB_AUTO_FREE char *state = NULL;
@@ -100,13 +75,13 @@ static int watch(const struct wb_cli *cli, const void *options, int argc, char *
         rc = wb_cancel_on_signals(w.cancel, &err);
     if (rc == 0) {
         path = wb_strf("%s/campaigns/%s/events.ndjson", w.places.state, w.id);
-        w.fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (w.fd < 0)
+        wb_tail_add(events, path, "events");
+        if (wb_tail_is_over(events))
             rc = wb_fail(&err, WB_NOT_FOUND, "campaign %s has no events at %s", w.id, path);
     }
     if (rc == 0) {
         w.progress = cli->json ? NULL : wb_progress_new(STDERR_FILENO, cli->no_color);
-        rc = loop(&w, &err);
+        rc = loop(&w, events, &err);
         wb_progress_free(w.progress);
     }
     if (rc == -WB_CANCELLED) {
@@ -122,10 +97,8 @@ static int watch(const struct wb_cli *cli, const void *options, int argc, char *
         if (!cli->json)
             (void)printf("campaign %s: %s\n", w.id, state);
     }
-    if (w.fd >= 0)
-        (void)close(w.fd);
+    wb_tail_free(events);
     free(w.id);
-    wb_buf_release(&w.rest);
     wb_cancel_free(w.cancel);
     wb_places_release(&w.places);
     return code;

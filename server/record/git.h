@@ -91,8 +91,8 @@ void wb_git_tree_release(struct wb_git_tree *t);
 int wb_git_lookup(struct wb_git *g, const struct wb_oid *tree, const char *path,
                   struct wb_git_entry *out, struct wb_err *err) WB_MUST_CHECK;
 
-/* Whether a loose object is whole and is what its name says; flat as wb_loose_path has it.
- * WB_CORRUPT, WB_NOT_FOUND when there is no such file. */
+/* Whether a loose object is whole and is what its name says. WB_CORRUPT, WB_NOT_FOUND when there is
+ * no such file. */
 int wb_git_check_loose(const char *path, const struct wb_oid *id, struct wb_err *err) WB_MUST_CHECK;
 /* Whether there is such an object; it is not read. */
 bool wb_git_has(struct wb_git *g, const struct wb_oid *id);

@@ -283,6 +283,7 @@ is "settings: options over all" "--store" "$(WB_STORE=/x "$wb" config store --st
 settings list campaigns >"$tmp/out"
 fits "settings: width" "$tmp/out" 60
 exits "settings: push knows where" 0 settings push
+is "settings: with a server, too" WB_SERVER "$(WB_SERVER=http://127.0.0.1:9 settings config server --json | json items.0.from)"
 exits "settings: push does not know where" 2 "$wb" push
 exits "settings: a key that is none" 2 "$wb" config stoer
 has "settings: a key that is none: did you mean" "$tmp/err" "did you mean 'store'"

@@ -203,6 +203,14 @@ there show "$run"
 check "and that is shown" grep -q seen "$tmp/out"
 there list annotations --json
 note=$(json items.0.annotation <"$tmp/out")
+there list annotations --ndjson
+is "annotations as lines" "$note" "$(json annotation <"$tmp/out")"
+there list hosts
+check "hosts of a server" grep -q '^local ' "$tmp/out"
+there list hosts --ndjson
+is "hosts as lines" local "$(json id <"$tmp/out")"
+there list --since nonsense
+check "a time that is none is told as it was typed" grep -q ' --since: .nonsense' "$tmp/err"
 there api DELETE "/api/v1/annotations/$note"
 is "it is withdrawn" 0 "$rc"
 there api DELETE "/api/v1/annotations/$note"
