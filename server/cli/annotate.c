@@ -73,7 +73,7 @@ static int is_host(struct wb_store *s, const char *name, bool *yes, struct wb_er
  * beginning of a run, campaign or series is completed. Caller frees. */
 static int find_id(struct wb_store *s, const char *typed, char **out, struct wb_err *err)
 {
-    struct wb_cli_id id = {0};
+    struct wb_ref_id id = {0};
     struct wb_err own = WB_ERR_INIT;
     bool host = false;
     int rc;
@@ -82,7 +82,7 @@ static int find_id(struct wb_store *s, const char *typed, char **out, struct wb_
         *out = wb_strdup(typed);
         return 0;
     }
-    rc = wb_cli_find(s, typed, &id, &own);
+    rc = wb_ref_id_find(s, typed, &id, &own);
     if (rc == 0)
         *out = wb_strdup(id.run ? id.run : id.campaign);
     if (rc == -WB_NOT_FOUND || rc == -WB_INVALID)
@@ -91,7 +91,7 @@ static int find_id(struct wb_store *s, const char *typed, char **out, struct wb_
         *out = wb_strdup(typed);
     else if (rc == 0 && !*out)
         rc = wb_store_resolve_series(s, typed, out, &own);
-    wb_cli_id_release(&id);
+    wb_ref_id_release(&id);
     if (rc == -WB_NOT_FOUND || rc == -WB_INVALID)
         return wb_fail(err, WB_NOT_FOUND,
                        "there is no run, campaign, series, host or host class '%.100s' in %s",

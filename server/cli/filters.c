@@ -69,14 +69,14 @@ static int check_words(const struct wb_cli_filters *f, struct wb_err *err)
 
 static int find_campaign(struct wb_store *s, const char *typed, char **out, struct wb_err *err)
 {
-    struct wb_cli_id id = {0};
-    int rc = wb_cli_find(s, typed, &id, err);
+    struct wb_ref_id id = {0};
+    int rc = wb_ref_id_find(s, typed, &id, err);
 
     if (rc == 0 && id.run)
         rc = wb_fail(err, WB_INVALID, "'%s' is a run, not a campaign", typed);
     if (rc == 0)
         *out = WB_STEAL(id.campaign);
-    wb_cli_id_release(&id);
+    wb_ref_id_release(&id);
     return rc;
 }
 

@@ -156,7 +156,7 @@ static int follow(const struct wb_cli *cli, const char *typed, const char *strea
     return wb_logs_follow(&(struct wb_logs_follow){cli, campaign, run, stream});
 }
 
-static int no_campaign(const struct wb_cli_id *id, struct wb_err *err)
+static int no_campaign(const struct wb_ref_id *id, struct wb_err *err)
 {
     if (id->run)
         return 0;
@@ -170,7 +170,7 @@ static int logs(const struct wb_cli *cli, const void *options, int argc, char **
     const struct options *o = options;
     struct wb_err err = WB_ERR_INIT;
     struct wb_store *s = NULL;
-    struct wb_cli_id id = {0};
+    struct wb_ref_id id = {0};
     WB_AUTO_JSON wb_json *summary = NULL;
     int followed = o->follow ? follow(cli, argv[0], o->stream) : -1, rc;
 
@@ -179,14 +179,14 @@ static int logs(const struct wb_cli *cli, const void *options, int argc, char **
         return followed;
     rc = wb_cli_open_store(cli, &s, &err);
     if (rc == 0)
-        rc = wb_cli_find(s, argv[0], &id, &err);
+        rc = wb_ref_id_find(s, argv[0], &id, &err);
     if (rc == 0)
         rc = no_campaign(&id, &err);
     if (rc == 0)
         rc = wb_store_read(s, id.run, "summary", &summary, &err);
     if (rc == 0)
         rc = print_logs(cli, &(struct source){.store = s, .run = id.run}, summary, o->stream, &err);
-    wb_cli_id_release(&id);
+    wb_ref_id_release(&id);
     wb_store_close(s);
     return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
 }
@@ -196,7 +196,7 @@ static int remote(const struct wb_cli *cli, const void *options, int argc, char 
     const struct options *o = options;
     struct wb_err err = WB_ERR_INIT;
     struct wb_remote *r = NULL;
-    struct wb_cli_id id = {0};
+    struct wb_ref_id id = {0};
     WB_AUTO_JSON wb_json *summary = NULL;
     int rc = wb_remote_open(cli, &r, &err);
 
@@ -216,7 +216,7 @@ static int remote(const struct wb_cli *cli, const void *options, int argc, char 
         rc =
             print_logs(cli, &(struct source){.remote = r, .run = id.run}, summary, o->stream, &err);
     rc = rc < 0 ? wb_remote_fail(cli, r, &err) : WB_EXIT_OK;
-    wb_cli_id_release(&id);
+    wb_ref_id_release(&id);
     wb_remote_free(r);
     return rc;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/analysis/refs.h"
 #include "server/base/table.h"
 #include "server/base/units.h"
 #include "server/record/query.h"
@@ -14,13 +13,6 @@
 int wb_cli_open_store(const struct wb_cli *cli, struct wb_store **out, struct wb_err *err)
 {
     return wb_store_open(cli->store_path, false, NULL, out, err);
-}
-
-void wb_cli_id_release(struct wb_cli_id *id)
-{
-    free(id->run);
-    free(id->campaign);
-    *id = (struct wb_cli_id){0};
 }
 
 bool wb_cli_begins(const char *id, const char *typed, const char *prefix)
@@ -50,16 +42,6 @@ static wb_json *find_by(wb_json *list, const char *key, const char *value)
         if (!strcmp(wb_json_str_or(wb_json_at(list, i), key, ""), value))
             return wb_json_at(list, i);
     return NULL;
-}
-
-int wb_cli_find(struct wb_store *s, const char *text, struct wb_cli_id *out, struct wb_err *err)
-{
-    struct wb_ref_id id = {0};
-    int rc = wb_ref_id_find(s, text, &id, err);
-
-    if (rc == 0)
-        *out = (struct wb_cli_id){.run = id.run, .campaign = id.campaign};
-    return rc;
 }
 
 /* ---- figures ---- */

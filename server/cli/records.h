@@ -1,10 +1,11 @@
 /*
- * What the commands that look at records share: opening the store, ids as people type them,
- * figures in a table cell.
+ * What the commands that look at records share: opening the store, ids as people type them (those
+ * of a store are found by analysis/refs.h), figures in a table cell.
  */
 #ifndef WB_CLI_RECORDS_H
 #define WB_CLI_RECORDS_H
 
+#include "server/analysis/refs.h"
 #include "server/cli/cli.h"
 #include "server/record/store.h"
 
@@ -12,14 +13,6 @@
 int wb_cli_open_store(const struct wb_cli *cli, struct wb_store **out,
                       struct wb_err *err) WB_MUST_CHECK;
 
-/* A run or a campaign, whole ids; the other is NULL. Caller frees both. */
-struct wb_cli_id {
-    char *run, *campaign;
-};
-/* wb_ref_id_find (analysis/refs.h), as most commands want it. */
-int wb_cli_find(struct wb_store *s, const char *text, struct wb_cli_id *out,
-                struct wb_err *err) WB_MUST_CHECK;
-void wb_cli_id_release(struct wb_cli_id *id);
 /* Whether an id begins as typed, with or without its prefix ("run_", "cmp_"). */
 bool wb_cli_begins(const char *id, const char *typed, const char *prefix);
 /* WB_CONFLICT that names the candidates. */

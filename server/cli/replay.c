@@ -46,15 +46,15 @@ static void old_release(struct old *o)
 static int read_old(struct wb_store *s, const char *typed, const char *state, struct old *o,
                     struct wb_err *err)
 {
-    struct wb_cli_id id = {0};
-    int rc = wb_cli_find(s, typed, &id, err);
+    struct wb_ref_id id = {0};
+    int rc = wb_ref_id_find(s, typed, &id, err);
 
     if (rc == 0 && !id.run)
         rc = wb_fail(err, WB_INVALID,
                      "%s is a campaign: name one of its runs ('weighbridge show %s' lists them)",
                      id.campaign, id.campaign);
     o->id = WB_STEAL(id.run);
-    wb_cli_id_release(&id);
+    wb_ref_id_release(&id);
     if (rc == 0)
         rc = wb_store_read(s, o->id, "summary", &o->summary, err);
     if (rc == 0)

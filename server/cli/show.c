@@ -574,16 +574,16 @@ static int show(const struct wb_cli *cli, const void *options, int argc, char **
 {
     struct wb_err err = WB_ERR_INIT;
     struct wb_store *s = NULL;
-    struct wb_cli_id id = {0};
+    struct wb_ref_id id = {0};
     int rc = wb_cli_open_store(cli, &s, &err);
 
     (void)options; /* it has none */
     (void)argc;
     if (rc == 0)
-        rc = wb_cli_find(s, argv[0], &id, &err);
+        rc = wb_ref_id_find(s, argv[0], &id, &err);
     if (rc == 0)
         rc = id.run ? show_run(cli, s, id.run, &err) : show_campaign(cli, s, id.campaign, &err);
-    wb_cli_id_release(&id);
+    wb_ref_id_release(&id);
     wb_store_close(s);
     return rc < 0 ? wb_cli_fail(cli, &err) : WB_EXIT_OK;
 }
@@ -623,7 +623,7 @@ static int remote(const struct wb_cli *cli, const void *options, int argc, char 
 {
     struct wb_err err = WB_ERR_INIT;
     struct wb_remote *r = NULL;
-    struct wb_cli_id id = {0};
+    struct wb_ref_id id = {0};
     wb_json *run = NULL;
     int rc = wb_remote_open(cli, &r, &err);
 
@@ -637,7 +637,7 @@ static int remote(const struct wb_cli *cli, const void *options, int argc, char 
         rc = wb_remote_read_run(r, id.run, &run, &err);
     if (rc == 0 && run)
         tell_run(cli, run);
-    wb_cli_id_release(&id);
+    wb_ref_id_release(&id);
     rc = rc < 0 ? wb_remote_fail(cli, r, &err) : WB_EXIT_OK;
     wb_remote_free(r);
     return rc;

@@ -34,13 +34,13 @@ static int verify_campaign(struct wb_store *s, const char *campaign, wb_json *da
 static int verify_id(struct wb_store *s, const char *text, wb_json *damage, size_t *runs,
                      struct wb_err *err)
 {
-    struct wb_cli_id id = {0};
-    int rc = wb_cli_find(s, text, &id, err);
+    struct wb_ref_id id = {0};
+    int rc = wb_ref_id_find(s, text, &id, err);
 
     if (rc == 0)
         rc = id.run ? wb_store_verify(s, id.run, damage, runs, err)
                     : verify_campaign(s, id.campaign, damage, runs, err);
-    wb_cli_id_release(&id);
+    wb_ref_id_release(&id);
     return rc;
 }
 

@@ -379,8 +379,8 @@ static int check_raw(struct check *c, const wb_json *summary, struct wb_err *err
             add(c, "summary.json", "schema", "raw: '%s' is no name of raw data", name);
             continue;
         }
-        rc = wb_raw_read_of(c->s, c->day, c->ref, c->date, c->run, name, wb_json_iter_value(it),
-                            &data, err);
+        rc = wb_raw_read(c->s, c->day, c->ref, c->date, c->run, name, wb_json_iter_value(it), &data,
+                         err);
         wb_buf_release(&data);
         if (rc == -WB_NOT_FOUND) {
             add(c, file, "raw-pruned", "%s", err->root);

@@ -111,15 +111,11 @@ int wb_blob_doc(struct wb_store *s, const struct wb_oid *blob, const char *name,
 int wb_place_doc(struct wb_store *s, const struct wb_oid *folder, const char *doc, wb_json **out,
                  struct wb_err *err) WB_MUST_CHECK;
 /* One raw file, decompressed and compared with {sha256, bytes} of the summary. date is
- * "2026-11-30". WB_NOT_FOUND "raw pruned" when its reference or folder is gone. */
-int wb_raw_read(struct wb_store *s, const char *ref, const char *date, const char *run,
-                const char *name, const wb_json *facts, struct wb_buf *out,
+ * "2026-11-30". WB_NOT_FOUND "raw pruned" when its reference or folder is gone. day is kept
+ * from call to call, so that the runs of a day are found without reading its folder for each. */
+int wb_raw_read(struct wb_store *s, struct wb_raw_day *day, const char *ref, const char *date,
+                const char *run, const char *name, const wb_json *facts, struct wb_buf *out,
                 struct wb_err *err) WB_MUST_CHECK;
-/* The same; day is kept from call to call, so that the runs of a day are found without reading its
- * folder for each. */
-int wb_raw_read_of(struct wb_store *s, struct wb_raw_day *day, const char *ref, const char *date,
-                   const char *run, const char *name, const wb_json *facts, struct wb_buf *out,
-                   struct wb_err *err) WB_MUST_CHECK;
 
 /* push.c: one line of what git says of a push, "<flag>\t<from>:<to>\t<summary>". */
 struct wb_push_answer {

@@ -176,9 +176,9 @@ static int read_packed(struct wb_store *s, struct wb_raw_day *day, const char *r
     return rc < 0 ? rc : wb_git_blob(s->git, &e.id, packed, err);
 }
 
-int wb_raw_read_of(struct wb_store *s, struct wb_raw_day *day, const char *ref, const char *date,
-                   const char *run, const char *name, const wb_json *facts, struct wb_buf *out,
-                   struct wb_err *err)
+int wb_raw_read(struct wb_store *s, struct wb_raw_day *day, const char *ref, const char *date,
+                const char *run, const char *name, const wb_json *facts, struct wb_buf *out,
+                struct wb_err *err)
 {
     const struct raw_name n = {.date = date, .run = run, .name = name};
     struct wb_buf packed = WB_BUF_INIT(2u * WB_RAW_BYTES_MAX);
@@ -193,16 +193,6 @@ int wb_raw_read_of(struct wb_store *s, struct wb_raw_day *day, const char *ref, 
         rc = compare_facts(name, facts, out->len - from, hex, err);
     }
     wb_buf_release(&packed);
-    return rc;
-}
-
-int wb_raw_read(struct wb_store *s, const char *ref, const char *date, const char *run,
-                const char *name, const wb_json *facts, struct wb_buf *out, struct wb_err *err)
-{
-    struct wb_raw_day day = {0};
-    int rc = wb_raw_read_of(s, &day, ref, date, run, name, facts, out, err);
-
-    wb_raw_day_release(&day);
     return rc;
 }
 
@@ -247,10 +237,12 @@ int wb_store_read_raw(struct wb_store *s, const char *run, const char *name, str
                       struct wb_err *err)
 {
     struct raw_place r = {0};
+    struct wb_raw_day day = {0};
     int rc = find_raw(s, run, name, &r, err);
 
     if (rc == 0)
-        rc = wb_raw_read(s, r.p.ref, r.date, run, name, r.facts, out, err);
+        rc = wb_raw_read(s, &day, r.p.ref, r.date, run, name, r.facts, out, err);
+    wb_raw_day_release(&day);
     raw_place_release(&r);
     return rc;
 }

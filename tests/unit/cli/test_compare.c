@@ -391,7 +391,6 @@ static char *first_run(const char *dir, const char *campaign)
     return id;
 }
 
-/* Last, because it changes what the store says. */
 /* A trend's points are in the order of the builds; those of one build in that of measuring. */
 static void builds_stand_in_their_order(const char *dir)
 {
@@ -438,6 +437,7 @@ static void names_builds_by_their_commits(void **state)
     builds_stand_in_their_order(*state);
 }
 
+/* After those above, because it changes what the store says. */
 static void obeys_annotations(void **state)
 {
     WB_AUTO_FREE char *run = first_run(*state, "cmp_01AB");

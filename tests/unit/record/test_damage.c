@@ -583,7 +583,6 @@ static void test_list_with_damage(void **state)
     wb_store_close(s);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 /* What verifying n runs of one day reads. */
 static struct wb_git_work work_of(const char *dir, int n)
 {
@@ -720,25 +719,18 @@ static void test_executables(void **state)
     wb_store_close(s);
 }
 
+#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_linear, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_messages_of_others, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_lying_message, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_executables, fixture_setup, fixture_teardown),
-        T(test_every_object),
-        T(test_named),
-        T(test_packs),
-        T(test_references),
-        T(test_pipes),
-        T(test_newer),
-        T(test_disagreeing),
-        T(test_lost_run),
-        T(test_replaced_run),
-        T(test_beside_a_writer),
-        T(test_missing_history),
-        T(test_list_with_damage),
+        T(test_linear),          T(test_messages_of_others),
+        T(test_lying_message),   T(test_executables),
+        T(test_every_object),    T(test_named),
+        T(test_packs),           T(test_references),
+        T(test_pipes),           T(test_newer),
+        T(test_disagreeing),     T(test_lost_run),
+        T(test_replaced_run),    T(test_beside_a_writer),
+        T(test_missing_history), T(test_list_with_damage),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
