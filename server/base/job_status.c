@@ -178,8 +178,9 @@ int wb_job_poll(const char *dir, struct wb_job_status *out, struct wb_err *err)
 bool wb_job_held(const char *dir)
 {
     WB_AUTO_FREE char *path = wb_strf("%s/" WB_JOB_LOCK, dir);
+    struct wb_err err = WB_ERR_INIT;
 
-    return wb_lock_look(path, NULL) == -WB_CONFLICT;
+    return wb_lock_look(path, &err) == -WB_CONFLICT;
 }
 
 static int pidfd_of(pid_t pid, uint64_t ticks)
