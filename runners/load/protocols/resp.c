@@ -125,8 +125,10 @@ static uint32_t route(const void *context, uint64_t key, uint64_t index, unsigne
     const struct resp *r = context;
 
     (void)index;
-    return attempt > 0 ? UINT32_MAX
-                       : wb_resp_cluster_node(r->cluster, wb_slot_of(&r->data->keys, key));
+    if (attempt == 0)
+        return wb_resp_cluster_node(r->cluster, wb_slot_of(&r->data->keys, key));
+    wb_resp_cluster_lost(r->cluster);
+    return UINT32_MAX;
 }
 
 static void refresh(void *context, const struct wb_cancel *cancel)

@@ -26,6 +26,7 @@ struct wb_resp_cluster {
     _Atomic uint16_t node[WB_SLOTS];
     atomic_bool stale;
     int64_t read_at; /* ns monotonic: last time that the table was read */
+    size_t first;    /* address that is asked first */
 };
 
 /* --- the answer --- */
@@ -235,8 +236,8 @@ static int read_answer(const struct wb_resp_cluster *k, struct wb_wire *w, const
 }
 
 static int ask(const struct wb_resp_cluster *k, const struct wb_target_addr *a,
-               const struct wb_cancel *cancel, int64_t limit, struct wb_strv *nodes, int16_t *slots,
-               struct wb_err *err)
+               const struct wb_cancel *cancel, int64_t deadline, struct wb_strv *nodes,
+               int16_t *slots, struct wb_err *err)
 {
     struct wb_wire w = WB_WIRE_INIT;
     const char *colon = strrchr(a->name, ':');
@@ -246,7 +247,7 @@ static int ask(const struct wb_resp_cluster *k, const struct wb_target_addr *a,
     for (unsigned way = 0; way < a->ways && rc == -WB_UNAVAILABLE; way++) {
         wb_wire_close(&w);
         rc = wb_wire_open(&w, a->name, (const struct sockaddr *)&a->addr[way], a->len[way], k->tls,
-                          cancel, wb_now_ns(NULL) + limit, err);
+                          cancel, deadline, err);
     }
     if (rc == 0 && k->hello->len > 0)
         rc = wb_wire_send(&w, k->hello->data, k->hello->len, err);
@@ -296,7 +297,8 @@ int wb_resp_cluster_find(struct wb_resp_cluster *k, struct wb_target *target,
     for (size_t i = 0; i < target->n; i++) {
         struct wb_strv nodes = {0};
 
-        rc = ask(k, wb_target_addr(target, i), cancel, FIND_TIMEOUT, &nodes, slots, err);
+        rc = ask(k, wb_target_addr(target, i), cancel, wb_now_ns(NULL) + FIND_TIMEOUT, &nodes,
+                 slots, err);
         if (rc == 0) {
             rc = use_nodes(k, target, &nodes, slots, err);
             i = target->n; /* whatever it is: another node says no better */
@@ -355,6 +357,12 @@ uint32_t wb_resp_cluster_moved(struct wb_resp_cluster *k, const char *text, size
     return node;
 }
 
+void wb_resp_cluster_lost(struct wb_resp_cluster *k)
+{
+    if (!atomic_load_explicit(&k->stale, memory_order_relaxed))
+        atomic_store(&k->stale, true);
+}
+
 /* Gives each node of the answer its place among the addresses; -1 where there is none. */
 static void place_nodes(struct wb_target *t, const struct wb_strv *nodes, int32_t *place)
 {
@@ -383,16 +391,19 @@ void wb_resp_cluster_refresh(struct wb_resp_cluster *k, const struct wb_cancel *
     WB_AUTO_FREE int16_t *slots = NULL;
     WB_AUTO_FREE int32_t *place = NULL;
     struct wb_strv nodes = {0};
-    int64_t now = wb_now_ns(NULL);
+    int64_t now = wb_now_ns(NULL), deadline = now + REFRESH_TIMEOUT;
     int rc = -WB_UNAVAILABLE;
 
     if (!atomic_load(&k->stale) || now - k->read_at < REFRESH_PAUSE)
         return;
     atomic_store(&k->stale, false);
     slots = wb_calloc(WB_SLOTS, sizeof(*slots));
-    for (size_t i = 0; i < k->target->n && rc < 0 && wb_now_ns(NULL) - now < REFRESH_TIMEOUT; i++) {
+    /* One that does not answer takes all the time: the next try begins behind it. */
+    for (size_t i = 0; i < k->target->n && rc < 0 && wb_now_ns(NULL) < deadline; i++) {
         wb_strv_release(&nodes);
-        rc = ask(k, wb_target_addr(k->target, i), cancel, REFRESH_TIMEOUT, &nodes, slots, NULL);
+        k->first %= k->target->n;
+        rc = ask(k, wb_target_addr(k->target, k->first), cancel, deadline, &nodes, slots, NULL);
+        k->first += rc < 0;
     }
     k->read_at = wb_now_ns(NULL);
     if (rc < 0) {

@@ -1,6 +1,7 @@
 /*
  * A Redis cluster as its nodes describe it: which node has which hash slot. Read once before the
- * load, again when a node says that a slot has moved, and mended slot by slot meanwhile.
+ * load, again when a node says that a slot has moved or when a node is lost, and mended slot by
+ * slot meanwhile.
  *
  * Threads: the table of slots is read by all and written one slot at a time; refresh is of the
  * control thread alone.
@@ -31,6 +32,9 @@ uint32_t wb_resp_cluster_node(const struct wb_resp_cluster *k, uint32_t slot);
  * remembered. */
 uint32_t wb_resp_cluster_moved(struct wb_resp_cluster *k, const char *text, size_t n, uint32_t from,
                                bool ask);
+/* Nobody answers at a node's address: another one may have taken its place, so that the table is
+ * due to be read again. */
+void wb_resp_cluster_lost(struct wb_resp_cluster *k);
 /* Reads the table again when that is due and was not done in the last second. A node that is new
  * takes the place of one that has no slots any more. Blocks for half a second at most. */
 void wb_resp_cluster_refresh(struct wb_resp_cluster *k, const struct wb_cancel *cancel);

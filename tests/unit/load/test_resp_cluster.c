@@ -8,11 +8,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runners/load/protocols/resp_cluster.h"
 #include "runners/load/shard.h"
+#include "server/base/clock.h"
 #include "server/base/mem.h"
 
 #define NODE(host, port) "*3\r\n$" host "\r\n:" port "\r\n$2\r\nid\r\n"
@@ -118,12 +123,83 @@ static void test_target(void **state)
     wb_target_release(&t);
 }
 
+struct node {
+    int fd, port;
+    const char *_Atomic answer;
+};
+
+static struct node listening(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+    return (struct node){.fd = fd, .port = ntohs(a.sin_port)};
+}
+
+static void *answers(void *arg)
+{
+    struct node *node = arg;
+    int fd;
+
+    while ((fd = accept(node->fd, NULL, NULL)) >= 0) {
+        const char *text = atomic_load(&node->answer);
+        char question[64];
+
+        if (recv(fd, question, sizeof(question), 0) > 0)
+            (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
+        (void)close(fd);
+    }
+    return NULL;
+}
+
+/* A node that takes connections and says nothing does not keep the others from being asked. */
+static void test_refresh(void **state)
+{
+    struct node silent = listening(), alive = listening();
+    WB_AUTO_FREE char *two = wb_strf("*2\r\n*3\r\n:0\r\n:8191\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n"
+                                     "*3\r\n:8192\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n",
+                                     silent.port, alive.port);
+    WB_AUTO_FREE char *one =
+        wb_strf("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", alive.port);
+    WB_AUTO_FREE char *text = wb_strf("resp://127.0.0.1:%d", alive.port);
+    struct wb_buf hello = WB_BUF_INIT(16);
+    struct wb_resp_cluster *k = wb_resp_cluster_new(&hello, NULL);
+    struct wb_target t = {0};
+    pthread_t thread;
+
+    atomic_store(&alive.answer, two);
+    assert_int_equal(pthread_create(&thread, NULL, answers, &alive), 0);
+    assert_int_equal(wb_target_parse(text, &t, NULL), 0);
+    assert_int_equal(wb_resp_cluster_find(k, &t, NULL, NULL), 0);
+    assert_int_equal(t.n, 2);
+    assert_int_equal(wb_resp_cluster_node(k, 0), 0);
+    assert_int_equal(wb_resp_cluster_node(k, 16383), 1);
+    atomic_store(&alive.answer, one);
+    for (int i = 0; i < 1000 && wb_resp_cluster_node(k, 0) != 1; i++) {
+        wb_resp_cluster_lost(k);
+        wb_resp_cluster_refresh(k, NULL);
+        assert_int_equal(wb_wait(NULL, -1, 20 * WB_MS, NULL), 0);
+    }
+    assert_int_equal(wb_resp_cluster_node(k, 0), 1);
+    (void)shutdown(alive.fd, SHUT_RDWR);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)close(alive.fd);
+    (void)close(silent.fd);
+    wb_target_release(&t);
+    wb_resp_cluster_free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_target),
+        cmocka_unit_test(test_refresh),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
